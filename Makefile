@@ -1,0 +1,41 @@
+# Nothing but Linux, make, Python 3.11+ and pip is needed: every target makes its own virtual environment.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+
+.PHONY: demo test lint types check bench clean help
+help:
+	@echo "make demo   three clinics cluster their patients together (a minute)"
+	@echo "make test   lint, types, all tests (under ten minutes on two cores)"
+	@echo "make bench  the measurements of docs/benchmarks.md"
+
+$(VENV)/base: pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else "Cloister needs Python 3.11 or newer; got %d.%d. Run: make PYTHON=python3.11" % v[:2])'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[report]"
+	@touch $@
+
+$(VENV)/test: $(VENV)/base
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
+	@touch $@
+
+demo: $(VENV)/base
+	@$(BIN)/cloister demo
+
+lint: $(VENV)/test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/test
+	$(BIN)/mypy
+
+check: $(VENV)/test
+	$(BIN)/python -m pytest
+
+test: lint types check
+
+bench: $(VENV)/test
+	$(BIN)/python -m bench
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache

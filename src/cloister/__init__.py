@@ -1,0 +1,1 @@
+"""Cloister: k-means over records that belong to several organisations."""

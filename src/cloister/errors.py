@@ -1,0 +1,91 @@
+"""The exception tree: one root, and one class for each thing a caller would do differently.
+
+::
+
+    CloisterError                     exit code of the command line
+    ├── ConfigError                   2   the job or a parameter is wrong: change it
+    ├── DataError                     3   a party's table is wrong: clean it (names a column and a count, never a value)
+    ├── PrecisionError                4   sums could overflow the ring: more bits, or fewer fractional bits
+    ├── InfeasibleError               5   no assignment meets the size constraints: loosen them
+    ├── LocalProtocolError            6   this program used a role wrongly: a bug on this side
+    ├── RemoteProtocolError           7   a peer's message broke the protocol: the only error a hostile peer can cause
+    ├── TooFewPartiesError            8   parties dropped out and fewer than the agreed minimum are left
+    └── MissingExtraError             9   an optional dependency is not installed
+
+Every message says what must hold, what was got, and what to do. None carries a value of a record.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+__all__ = [
+    "CloisterError",
+    "ConfigError",
+    "DataError",
+    "InfeasibleError",
+    "LocalProtocolError",
+    "MissingExtraError",
+    "PrecisionError",
+    "RemoteProtocolError",
+    "TooFewPartiesError",
+]
+
+
+class CloisterError(Exception):
+    """Root of all errors that Cloister raises on purpose."""
+
+    exit_code: ClassVar[int] = 1
+
+
+class ConfigError(CloisterError, ValueError):
+    """The job file, an option or an argument does not hold what it must."""
+
+    exit_code = 2
+
+
+class DataError(CloisterError, ValueError):
+    """A table does not hold what the job says; names the column and how many cells, never a cell."""
+
+    exit_code = 3
+
+
+class PrecisionError(CloisterError, ArithmeticError):
+    """From public bounds, a sum could leave the ring's range. Raised before anything is sent."""
+
+    exit_code = 4
+
+
+class InfeasibleError(CloisterError, ValueError):
+    """The cluster-size constraints cannot all be met by this many records."""
+
+    exit_code = 5
+
+
+class LocalProtocolError(CloisterError, RuntimeError):
+    """Our own program called a role or an endpoint out of order."""
+
+    exit_code = 6
+
+
+class RemoteProtocolError(CloisterError, RuntimeError):
+    """A peer sent something malformed, oversized, replayed, out of order or out of session; no state changed."""
+
+    exit_code = 7
+
+
+class TooFewPartiesError(CloisterError, RuntimeError):
+    """Fewer parties answered than the job's agreed minimum."""
+
+    exit_code = 8
+
+
+class MissingExtraError(CloisterError, ImportError):
+    """A feature needs an optional dependency that is not installed."""
+
+    exit_code = 9
+
+    def __init__(self, feature: str, package: str, extra: str) -> None:
+        super().__init__(
+            f"{feature} needs the package {package!r}, which is not installed. Run: pip install 'cloister[{extra}]'"
+        )

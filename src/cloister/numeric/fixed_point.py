@@ -1,0 +1,92 @@
+"""Real numbers on the grid of multiples of 2^-f.
+
+Records and centres are rounded to the grid once, where they enter. From then on a sum of them is a sum of
+integers: exact, in any order and for any split between parties, which is what lets a ring carry it and a mask
+hide it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cloister.errors import ConfigError, PrecisionError
+
+_MANTISSA_BITS = 53  # below 2^53 every integer is a double, so the grid and the integers convert without loss
+
+
+@dataclass(frozen=True)
+class FixedPoint:
+    """A codec between doubles and integer multiples of 2^-f.
+
+    Parameters
+    ----------
+    fractional_bits
+        f, between 1 and 30. The default, 16, keeps a coordinate in [-1, 1] to within 7.7e-6.
+    """
+
+    fractional_bits: int = 16
+
+    def __post_init__(self) -> None:
+        bits = self.fractional_bits
+        if isinstance(bits, bool) or not isinstance(bits, int) or not 1 <= bits <= 30:
+            raise ConfigError(f"fractional_bits must be a whole number between 1 and 30; got {bits!r}. Use 16.")
+
+    @property
+    def scale(self) -> int:
+        """The integer that stands for 1: 2^f."""
+        return 1 << self.fractional_bits
+
+    @property
+    def resolution(self) -> float:
+        """The distance between neighbours on the grid: 2^-f."""
+        return 1.0 / self.scale
+
+    @property
+    def error_bound(self) -> float:
+        """The farthest that rounding moves a number: 2^-(f+1)."""
+        return 0.5 / self.scale
+
+    def quantise(self, values: ArrayLike) -> NDArray[np.float64]:
+        """Round to the grid, half to even, and return the doubles that lie on it.
+
+        Raises
+        ------
+        PrecisionError
+            As :meth:`encode` does.
+        """
+        units = self._round_units(values)
+        units *= self.resolution  # a power of two: exact
+        return units
+
+    def encode(self, values: ArrayLike) -> NDArray[np.int64]:
+        """Round to the grid, half to even, and return the multiples of 2^-f as integers.
+
+        Raises
+        ------
+        PrecisionError
+            If a value is not finite, or is 2^(53-f) or more in magnitude: a double has no exact grid point
+            there.
+        """
+        return self._round_units(values).astype(np.int64)
+
+    def decode(self, units: ArrayLike) -> NDArray[np.float64]:
+        """Return the doubles that the integers stand for; exact below 2^53, correctly rounded above."""
+        return np.asarray(units, dtype=np.int64).astype(np.float64) * self.resolution
+
+    def _round_units(self, values: ArrayLike) -> NDArray[np.float64]:
+        """Return round(x * 2^f) in a fresh array, after the range check."""
+        with np.errstate(over="ignore"):  # an overflow becomes inf, which the check below refuses
+            units = np.asarray(np.asarray(values, dtype=np.float64) * float(self.scale))
+        # Written so that NaN, for which every comparison is false, counts as out of range.
+        inside = (units > -(2.0**_MANTISSA_BITS)) & (units < 2.0**_MANTISSA_BITS)
+        if not inside.all():
+            raise PrecisionError(
+                f"numbers with {self.fractional_bits} fractional bits must be finite and below "
+                f"2^{_MANTISSA_BITS - self.fractional_bits} in magnitude; "
+                f"{units.size - np.count_nonzero(inside)} of {units.size} are not. "
+                f"Use fewer fractional bits, or narrower bounds."
+            )
+        return np.rint(units, out=units)

@@ -1,0 +1,200 @@
+"""What all roles agree on before a session: every public parameter, one digest, and what follows from them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, get_args
+
+import msgspec
+import numpy as np
+
+from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
+from cloister.crypto import Stream
+from cloister.errors import ConfigError
+from cloister.kmeans.initialisation import random_in_domain, sphere_packing
+from cloister.kmeans.records import FloatArray
+from cloister.numeric import FixedPoint, Ring, choose_ring
+from cloister.numeric.ring import RingBits
+from cloister.protocols.leakage import LeakageTable, Learns, Row
+
+Variant = Literal["naive", "masked-sum-count", "masked-centroid"]
+Initialisation = Literal["sphere-packing", "random", "given"]
+StartBy = Literal["parties", "coordinator"]
+
+MAX_RECORDS = 2**31
+"""Assumed cap on one party's records where a job declares none: it fits the 64-bit ring with up to 2^15 parties."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement:
+    """The public parameters of one job; equal on every side or the session does not open.
+
+    Parameters
+    ----------
+    variant
+        Which of the three protocols.
+    parties
+        M, how many take part.
+    clusters, dimensions, iterations
+        k, d and the number of Lloyd steps.
+    initialisation
+        Where the first centres come from (thesis 5.1): both random ones look at the domain only.
+    start
+        The first centres themselves, k rows in [-1, 1]^d, where ``initialisation`` is ``"given"``.
+    start_by
+        Who draws them: the parties from their common seed (5.1.1), or the coordinator (5.1.2).
+    max_records
+        Public cap on one party's records; decides the ring.
+    members_min
+        Fewer answering parties than this abort the run, and a smaller sum is never unmasked.
+    tolerance
+        ``naive`` only: stop when no centre moved further than this.
+    directory
+        The parties' public identities.
+    context
+        Whatever else the parties must agree on (columns and bounds, assignment method), as text.
+    """
+
+    variant: Variant
+    parties: int
+    clusters: int
+    dimensions: int
+    iterations: int
+    initialisation: Initialisation = "sphere-packing"
+    start: tuple[tuple[float, ...], ...] = ()
+    start_by: StartBy = "parties"
+    fractional_bits: int = 16
+    ring_bits: RingBits | Literal["auto"] = "auto"
+    max_records: int = MAX_RECORDS
+    members_min: int = 2
+    tolerance: float = 0.0
+    directory: tuple[bytes, ...] = field(default=(), repr=False)
+    context: str = ""
+
+    def __post_init__(self) -> None:
+        plain = tuple(tuple(float(x) for x in row) for row in self.start)  # NumPy's numbers have no place in a digest
+        object.__setattr__(self, "start", plain)
+        for name, kind in (("variant", Variant), ("initialisation", Initialisation), ("start_by", StartBy)):
+            _require(getattr(self, name) in get_args(kind), name, f"one of {', '.join(get_args(kind))}", self)
+        _require(1 <= self.parties < 2**15, "parties", "from 1 to 32767", self)
+        _require(len(self.directory) == self.parties, "directory", "one identity for each party", self)
+        _require(self.clusters >= 1, "clusters", "at least 1", self)
+        _require(self.dimensions >= 1, "dimensions", "at least 1", self)
+        _require(1 <= self.iterations < 2**20, "iterations", "from 1 to 2^20 - 1", self)
+        _require(1 <= self.members_min <= self.parties, "members_min", f"from 1 to {self.parties} parties", self)
+        _require(1 <= self.max_records <= MAX_RECORDS, "max_records", f"from 1 to {MAX_RECORDS}", self)
+        _require(0 <= self.tolerance < float("inf"), "tolerance", "finite and at least 0", self)
+        if self.masked and self.tolerance:
+            raise ConfigError(
+                f"tolerance must be 0 for {self.variant}, whose coordinator cannot see the centres move; "
+                f"got {self.tolerance}. Set iterations instead, or use naive."
+            )
+        if not self.masked and self.initialisation != "given" and self.start_by == "parties":
+            raise ConfigError(
+                "naive must start from the coordinator's centres or given ones, since its coordinator holds the "
+                "centres and its parties share no seed; got start_by = 'parties'. Set start_by = 'coordinator'."
+            )
+        self._check_start()
+        self.ring  # noqa: B018  raises PrecisionError now rather than in the first round
+
+    def _check_start(self) -> None:
+        rows = len(self.start)
+        if self.initialisation != "given":
+            _require(not rows, "start", "empty unless initialisation is 'given'", self)
+            return
+        shapes = {len(row) for row in self.start}
+        if rows != self.clusters or shapes != {self.dimensions}:
+            raise ConfigError(
+                f"start must have {self.clusters} rows of {self.dimensions} numbers; "
+                f"got {rows} rows of {sorted(shapes)}. Give one centre for each cluster."
+            )
+        if not (np.abs(np.array(self.start)) <= 1).all():
+            raise ConfigError("start must lie inside the public bounds, finite; it does not. Move the centres inside.")
+
+    @property
+    def masked(self) -> bool:
+        """Whether the coordinator sees masked values only."""
+        return self.variant != "naive"
+
+    @property
+    def fixed_point(self) -> FixedPoint:
+        """The grid that records and sums live on."""
+        return FixedPoint(self.fractional_bits)
+
+    @cached_property
+    def ring(self) -> Ring:
+        """The ring of the sums, large enough for the largest sum that public bounds allow.
+
+        Each coordinate is at most 1 in magnitude, so |S_i| 2^f <= M N_max 2^f and C_i <= M N_max. Scaled centroids
+        (5.4) are at most 2^f / M each, so their sum is at most 2^f + M after rounding.
+        """
+        scale = 1 << self.fractional_bits
+        centroids = self.variant == "masked-centroid"
+        largest = scale + self.parties if centroids else self.parties * self.max_records * scale
+        return choose_ring(largest, self.ring_bits)
+
+    @property
+    def length(self) -> int:
+        """Ring elements in one update: k rows of d sums and a count, or of d coordinates."""
+        return self.clusters * (self.dimensions + (self.variant != "masked-centroid"))
+
+    @property
+    def steps(self) -> int:
+        """Expected steps: opening, rounds, finish."""
+        return (SEED_STEPS if self.masked else 1) + self.iterations + 1
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of every field."""
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return hashlib.sha256(msgspec.msgpack.encode(fields, order="sorted")).digest()
+
+    def draw_start(self, stream: Stream) -> FloatArray:
+        """The first centres: given, or drawn from the domain (thesis 4.2.2, 5.1)."""
+        if self.initialisation == "given":
+            return np.array(self.start, dtype=np.float64)
+        draw = sphere_packing if self.initialisation == "sphere-packing" else random_in_domain
+        return draw(stream, self.clusters, self.dimensions)
+
+
+def _require(holds: bool, name: str, must: str, agreement: Agreement) -> None:
+    if not holds:
+        value = getattr(agreement, name)
+        got = f"{len(value)}" if isinstance(value, tuple) else repr(value)
+        raise ConfigError(f"{name} must be {must}; got {got}.")
+
+
+def _table(source: str, coordinator: str, party: str, breaks_if: str) -> LeakageTable:
+    """Build a table from the thesis's rows: y = learns, o = only its own (l = l'), n = learns nothing."""
+    marks = {"y": Learns.EXACT, "o": Learns.OWN, "n": Learns.NOTHING}
+    values = (
+        ("C_li", "how many of one party's records fall into each cluster"),
+        ("S_li", "the sum of one party's records in each cluster"),
+        ("C_i", "how many records of all parties fall into each cluster"),
+        ("S_i", "the sum of all parties' records in each cluster"),
+        ("mu_i", "the centres after each round"),
+    )
+    rows = tuple(
+        Row(role=role, value=value, meaning=meaning, learns=marks[mark])
+        for role, row in (("coordinator", coordinator), ("party", party))
+        for (value, meaning), mark in zip(values, row, strict=True)
+    )
+    return LeakageTable(source=source, rows=rows, breaks_if=breaks_if)
+
+
+_COLLUSION = (
+    "the coordinator and any one party pool what they see: every party knows the seed of all masks, so together they "
+    "read each party's sums. With two parties no collusion is needed: each subtracts itself."
+)
+LEAKAGE: dict[Variant, LeakageTable] = {
+    "naive": _table(
+        "thesis table 5.1",
+        "yyyyy",
+        "oonny",
+        "it is used at all with private sums: the coordinator sees each party's.",
+    ),
+    "masked-sum-count": _table("thesis table 5.2", "nnnnn", "ooyyy", _COLLUSION),
+    "masked-centroid": _table("thesis table 5.3", "nnnnn", "oonny", _COLLUSION),
+}

@@ -1,0 +1,157 @@
+"""The coordinator P_S: asks, adds up, sends back. In the masked protocols it never holds a value it could read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.aggregation import Aggregate, agree_on_seed, sum_masked
+from cloister.aggregation.seed_agreement import OpenSession, Ready, expect, require_members
+from cloister.crypto import Entropy, Stream
+from cloister.kmeans.records import FloatArray
+from cloister.protocols.multiparty_lloyd.agreement import Agreement
+from cloister.protocols.multiparty_lloyd.messages import (
+    LocalUpdate,
+    MaskedFinish,
+    MaskedRound,
+    MaskedUpdate,
+    NaiveFinish,
+    NaiveRound,
+)
+from cloister.protocols.multiparty_lloyd.update import check_sums, move_centres
+from cloister.roles import Ask, Check, Coordinator, Message, Replies
+from cloister.wire import Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What the coordinator knows when it is done."""
+
+    rounds: int
+    members: tuple[tuple[int, ...], ...]
+    """Who was in the sum of each round."""
+    centres: FloatArray | None
+    """The centres in [-1, 1]^d: ``naive`` only; a masked coordinator does not know them."""
+
+
+def coordinate(agreement: Agreement, *, entropy: Entropy, session: bytes) -> Coordinator[Outcome]:
+    """Run the agreed protocol in one session."""
+    start = None
+    if agreement.initialisation == "given" or agreement.start_by == "coordinator":
+        start = agreement.draw_start(Stream(entropy.bytes(32)))
+    if agreement.masked:
+        return _coordinate_masked(agreement, start, session)
+    assert start is not None
+    return _coordinate_naive(agreement, start)
+
+
+def _coordinate_naive(agreement: Agreement, centres: FloatArray) -> Coordinator[Outcome]:
+    """Thesis 5.2.1."""
+    answers = yield Ask(
+        label="opening the session",
+        requests={party: OpenSession(agreement.digest) for party in range(1, agreement.parties + 1)},
+        check=expect(Ready),
+        steps=agreement.steps,
+    )
+    present = [party for party, reply in answers.items() if isinstance(reply, Ready)]
+    require_members(len(present), agreement.members_min, agreement.parties)
+    history: list[tuple[int, ...]] = []
+    for round_ in range(1, agreement.iterations + 1):
+        answers = yield Ask(
+            label=f"round {round_} of {agreement.iterations}",
+            requests={party: NaiveRound(round_, Array.of(centres)) for party in present},
+            check=_check_local_update(agreement),
+            steps=agreement.steps,
+        )
+        updates = {p: _local_update(r, agreement) for p, r in answers.items() if isinstance(r, LocalUpdate)}
+        require_members(len(updates), agreement.members_min, agreement.parties)
+        history.append(tuple(sorted(updates)))
+        total = np.sum(list(updates.values()), axis=0)
+        before, centres = centres, move_centres(centres, total, agreement, members=len(updates))
+        if agreement.tolerance and np.linalg.norm(centres - before, axis=1).max() <= agreement.tolerance:
+            break
+    yield Ask(
+        label="handing out the result",
+        requests={party: NaiveFinish(Array.of(centres)) for party in present},
+        check=expect(Ready),
+        steps=agreement.steps,
+    )
+    return Outcome(rounds=len(history), members=tuple(history), centres=centres)
+
+
+def _coordinate_masked(agreement: Agreement, start: FloatArray | None, session: bytes) -> Coordinator[Outcome]:
+    """Thesis 5.3.1 and 5.4.1; the two differ only in what the parties put into their vectors."""
+    holders = yield from agree_on_seed(
+        agreement=agreement.digest,
+        directory=agreement.directory,
+        session=session,
+        members_min=agreement.members_min,
+        steps=agreement.steps,
+    )
+    sent_start = None if start is None or agreement.initialisation == "given" else Array.of(start)
+    sums: list[Aggregate] = []
+    history: list[tuple[int, ...]] = []
+    seen = dict.fromkeys(holders, 0)  # how many rounds' sums each party is known to have
+    for round_ in range(1, agreement.iterations + 1):
+        answers: Replies = yield Ask(
+            label=f"round {round_} of {agreement.iterations}",
+            requests={
+                party: MaskedRound(round_, tuple(sums[seen[party] :]), None if seen[party] else sent_start)
+                for party in holders
+            },
+            check=_check_masked_update(agreement),
+            steps=agreement.steps,
+        )
+        vectors = _masked_vectors(answers, agreement)
+        require_members(len(vectors), agreement.members_min, agreement.parties)
+        # An answer to round t shows that its sender has all sums up to t - 1; who is silent is sent them again.
+        seen.update(dict.fromkeys(vectors, round_ - 1))
+        history.append(tuple(sorted(vectors)))
+        sums.append(sum_masked(vectors, agreement.ring, round_=round_, parties=agreement.parties))
+    yield Ask(
+        label="handing out the result",
+        requests={party: MaskedFinish(tuple(sums[seen[party] :])) for party in holders},
+        check=expect(Ready),
+        steps=agreement.steps,
+    )
+    return Outcome(rounds=len(history), members=tuple(history), centres=None)
+
+
+def _masked_vectors(answers: Replies, agreement: Agreement) -> Mapping[int, NDArray[Any]]:
+    return {
+        party: reply.masked.to_numpy(agreement.ring.dtype, agreement.length)
+        for party, reply in answers.items()
+        if isinstance(reply, MaskedUpdate)
+    }
+
+
+def _check_masked_update(agreement: Agreement) -> Check:
+    kind = expect(MaskedUpdate)
+
+    def check(party: int, reply: Message) -> None:
+        kind(party, reply)
+        assert isinstance(reply, MaskedUpdate)
+        reply.masked.to_numpy(agreement.ring.dtype, agreement.length)
+
+    return check
+
+
+def _local_update(reply: LocalUpdate, agreement: Agreement) -> NDArray[np.int64]:
+    return reply.update.to_numpy(np.int64, agreement.length).reshape(agreement.clusters, -1)
+
+
+def _check_local_update(agreement: Agreement) -> Check:
+    """In the clear, a coordinator can check each party's sums against the public bounds."""
+    kind = expect(LocalUpdate)
+
+    def check(party: int, reply: Message) -> None:
+        kind(party, reply)
+        assert isinstance(reply, LocalUpdate)
+        update = _local_update(reply, agreement)
+        check_sums(update[:, :-1], update[:, -1:], agreement, count_max=agreement.max_records)
+
+    return check

@@ -1,0 +1,20 @@
+"""Runtimes move messages between roles. Here: all in one process, with a byte meter, a network model and faults."""
+
+from cloister.runtime.faults import Fault, FaultKind
+from cloister.runtime.local import LocalRun, Rejected, Traffic, ViewEntry, run_local
+from cloister.runtime.network import NETWORKS, NetworkModel, find_network
+from cloister.runtime.progress import Progress
+
+__all__ = [
+    "NETWORKS",
+    "Fault",
+    "FaultKind",
+    "LocalRun",
+    "NetworkModel",
+    "Progress",
+    "Rejected",
+    "Traffic",
+    "ViewEntry",
+    "find_network",
+    "run_local",
+]

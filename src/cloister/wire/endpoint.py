@@ -1,0 +1,143 @@
+"""The session rules around a role: one machine for each side, bytes in and bytes out, no I/O.
+
+::
+
+    party:        idle ──request step s > last──▶ handle ──▶ answered(s)
+                  answered(s) ──same frame again──▶ the same reply, byte for byte (a retry is never a second answer)
+                  answered(s) ──another frame for s, or step < s──▶ RemoteProtocolError, nothing changes
+
+    coordinator:  asking(s) ──valid reply of a party that was asked──▶ recorded
+                  asking(s) ──the same frame again──▶ ignored
+                  asking(s) ──anything else──▶ RemoteProtocolError, nothing changes
+                  asking(s) ──close_step()──▶ who is missing is Dropped; asking(s+1) or finished
+
+Steps only grow. A party may miss some, so gaps are allowed; going back is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Generic
+
+from cloister.errors import LocalProtocolError, RemoteProtocolError
+from cloister.roles import COORDINATOR, Ask, Coordinator, Dropped, Message, Party, Result
+from cloister.wire.codec import Codec
+
+
+class PartyEndpoint:
+    """Guards one :class:`~cloister.roles.Party` in one session."""
+
+    def __init__(self, party: Party, *, number: int, codec: Codec, session: bytes) -> None:
+        self.number = number
+        self._party = party
+        self._codec = codec
+        self._session = session
+        self._last_step = -1
+        self._last_frame = b""
+        self._last_reply = b""
+
+    def receive(self, frame: bytes) -> bytes:
+        """Answer one frame from the coordinator.
+
+        Raises
+        ------
+        RemoteProtocolError
+            If the frame breaks the rules; the party is then as it was.
+        """
+        if self._last_reply and frame == self._last_frame:
+            return self._last_reply
+        envelope = self._codec.open(frame, session=self._session, sender=COORDINATOR)
+        if envelope.step <= self._last_step:
+            raise RemoteProtocolError(
+                f"the step must be greater than {self._last_step}, the last one answered; got {envelope.step}."
+            )
+        reply = self._party.handle(self._codec.request(envelope.body))
+        self._last_reply = self._codec.encode(reply, session=self._session, step=envelope.step, sender=self.number)
+        self._last_step, self._last_frame = envelope.step, frame
+        return self._last_reply
+
+
+class CoordinatorEndpoint(Generic[Result]):
+    """Drives one coordinator through its session."""
+
+    def __init__(self, coordinator: Coordinator[Result], *, codec: Codec, session: bytes) -> None:
+        self._coordinator = coordinator
+        self._codec = codec
+        self._session = session
+        self._step = -1
+        self._result: list[Result] = []
+        self._ask: Ask | None = None
+        self._advance(None)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the coordinator has returned."""
+        return self._ask is None
+
+    @property
+    def step(self) -> int:
+        """The step now open."""
+        return self._step
+
+    @property
+    def ask(self) -> Ask:
+        """What the coordinator asks in the step now open."""
+        if self._ask is None:
+            raise LocalProtocolError("a finished session asks nothing; check `finished` first")
+        return self._ask
+
+    @property
+    def result(self) -> Result:
+        """What the coordinator returned."""
+        if not self._result:
+            raise LocalProtocolError("the session must be finished before it has a result; close its steps first")
+        return self._result[0]
+
+    def frames(self) -> Mapping[int, bytes]:
+        """The bytes to carry to each party in the step now open."""
+        return {
+            party: self._codec.encode(request, session=self._session, step=self._step, sender=COORDINATOR)
+            for party, request in self.ask.requests.items()
+        }
+
+    def receive(self, party: int, frame: bytes) -> None:
+        """Take one reply from ``party``, whom the transport has authenticated.
+
+        Raises
+        ------
+        RemoteProtocolError
+            If the frame breaks the rules; the party then counts as not having answered.
+        """
+        ask = self.ask
+        if self._frames.get(party) == frame:
+            return
+        if party not in ask.requests:
+            raise RemoteProtocolError(f"party {party} must be asked before it answers; it was not in this step.")
+        if party in self._frames:
+            raise RemoteProtocolError(f"party {party} must answer a step once; it sent a second, different answer.")
+        envelope = self._codec.open(frame, session=self._session, sender=party)
+        if envelope.step != self._step:
+            raise RemoteProtocolError(f"an answer must be for step {self._step}; got step {envelope.step}.")
+        reply = self._codec.reply(envelope.body)
+        ask.check(party, reply)
+        self._frames[party] = frame
+        self._replies[party] = reply
+
+    def waiting_for(self) -> tuple[int, ...]:
+        """The parties that have not answered validly yet."""
+        return tuple(party for party in self.ask.requests if party not in self._replies)
+
+    def close_step(self) -> None:
+        """Count who is missing as dropped and go on to the next step."""
+        answers = {p: self._replies.get(p, Dropped()) for p in self.ask.requests}
+        self._advance(answers)
+
+    def _advance(self, answers: Mapping[int, Message | Dropped] | None) -> None:
+        self._frames: dict[int, bytes] = {}
+        self._replies: dict[int, Message] = {}
+        try:
+            self._ask = next(self._coordinator) if answers is None else self._coordinator.send(answers)
+            self._step += 1
+        except StopIteration as stop:
+            self._ask = None
+            self._result.append(stop.value)

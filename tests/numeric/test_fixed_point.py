@@ -1,0 +1,71 @@
+"""The grid of multiples of 2^-f."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from cloister.errors import ConfigError, PrecisionError
+from cloister.numeric.fixed_point import FixedPoint
+
+BITS = st.integers(1, 30)
+POINTS = arrays(np.float64, st.integers(0, 20), elements=st.floats(-1e6, 1e6))
+
+
+@given(BITS, POINTS)
+def test_quantising_moves_a_number_at_most_half_a_grid_step(bits, points):
+    fixed = FixedPoint(bits)
+    assert np.all(np.abs(fixed.quantise(points) - points) <= fixed.error_bound)
+
+
+@given(BITS, POINTS)
+def test_encode_and_decode_are_inverse_on_the_grid(bits, points):
+    fixed = FixedPoint(bits)
+    grid = fixed.quantise(points)
+    np.testing.assert_array_equal(fixed.decode(fixed.encode(points)), grid)
+    np.testing.assert_array_equal(fixed.encode(grid), fixed.encode(points))
+    np.testing.assert_array_equal(fixed.quantise(grid), grid)
+
+
+@given(POINTS)
+def test_sums_of_encoded_numbers_do_not_depend_on_the_order(points):
+    fixed = FixedPoint()
+    assert fixed.encode(points).sum() == fixed.encode(points[::-1]).sum() == sum(fixed.encode(points).tolist())
+
+
+def test_halves_go_to_the_even_neighbour():
+    fixed = FixedPoint(1)
+    np.testing.assert_array_equal(fixed.encode([0.25, 0.75, 1.25, -0.25, -0.75]), [0, 2, 2, 0, -2])
+
+
+def test_the_derived_numbers_belong_to_the_bits():
+    fixed = FixedPoint(16)
+    assert (fixed.scale, fixed.resolution, fixed.error_bound) == (65536, 2.0**-16, 2.0**-17)
+    assert fixed == FixedPoint()
+    assert fixed.encode([1.0, -1.0]).tolist() == [65536, -65536]
+    assert fixed.encode([1.0]).dtype == np.int64
+
+
+def test_the_input_is_left_as_it_was():
+    points = np.array([0.1, 0.2])
+    FixedPoint(4).quantise(points)
+    np.testing.assert_array_equal(points, [0.1, 0.2])
+
+
+@pytest.mark.parametrize("bits", [1, 16, 30])
+def test_the_range_ends_just_below_two_to_the_53_units(bits):
+    fixed = FixedPoint(bits)
+    edge = 2.0 ** (53 - bits)
+    assert fixed.encode([np.nextafter(edge, 0), -np.nextafter(edge, 0)]).tolist() == [2**53 - 1, 1 - 2**53]
+    for outside in (edge, -edge, 1e308, np.nan, np.inf, -np.inf):
+        with pytest.raises(PrecisionError, match=r"1 of 3 are not\."):
+            fixed.encode([0.0, outside, 1.0])
+        with pytest.raises(PrecisionError):
+            fixed.quantise([outside])
+
+
+@pytest.mark.parametrize("bits", [0, 31, -1, 16.0, True, "16"])
+def test_bits_outside_one_to_thirty_are_refused(bits):
+    with pytest.raises(ConfigError, match="between 1 and 30"):
+        FixedPoint(bits)
