@@ -21,9 +21,8 @@ LAYERS = {
     "runtime": 6,
     "data": 6,
     "job": 7,
-    "job_keys": 7,
     "report": 8,
-    "simulate": 9,
+    "simulation": 9,
     "cli": 10,
 }
 BANNED_EVERYWHERE = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal", "random"}

@@ -156,9 +156,7 @@ def test_a_different_job_is_refused():
 def test_the_coordinator_checks_what_it_relays():
     holders = make_holders(2)
     keys = opened(holders)
-    generator = agree_on_seed(
-        agreement=AGREEMENT, directory=directory_of(2), session=SESSION, members_min=2, steps=3
-    )
+    generator = agree_on_seed(agreement=AGREEMENT, directory=directory_of(2), session=SESSION, members_min=2, steps=3)
     ask = next(generator)
     with pytest.raises(RemoteProtocolError, match="own key"):
         ask.check(1, SessionOpened(keys[2]))

@@ -54,7 +54,7 @@ def test_every_run_ends_with_the_right_result_or_a_typed_error(plan, variant):
 @settings(max_examples=100, deadline=None)
 @given(plans(list(FaultKind)), st.sampled_from(["naive", "masked-sum-count", "masked-centroid"]))
 def test_corrupted_frames_end_in_a_result_or_a_typed_error(plan, variant):
-    """Integrity of what passes the checks is the transport's (TLS); here a flipped bit must at least not crash anyone."""
+    """Integrity of what passes the checks is the transport's (TLS); a flipped bit must at least not crash anyone."""
     try:
         run, parties = build(variant).run(faults=plan)
     except CloisterError:

@@ -182,7 +182,7 @@ def agree_on_seed(
 ) -> Coordinator[tuple[int, ...]]:
     """Coordinator's side: relay keys and boxes; returns the parties that hold the seed.
 
-    It checks the keys that it relays, so that one party's bad key drops that party and not every leader that refuses it.
+    It checks the keys that it relays, so that a bad key drops its owner and not every leader that refuses it.
     """
     parties = len(directory)
     answers = yield Ask(

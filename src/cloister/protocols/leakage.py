@@ -11,7 +11,7 @@ class Learns(Enum):
 
     EXACT = "exactly"
     OWN = "only its own"
-    NOTHING = "not"
+    NOTHING = "nothing of"
 
 
 @dataclass(frozen=True, kw_only=True)

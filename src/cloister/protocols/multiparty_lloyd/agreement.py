@@ -170,9 +170,9 @@ def _table(source: str, coordinator: str, party: str, breaks_if: str) -> Leakage
     """Build a table from the thesis's rows: y = learns, o = only its own (l = l'), n = learns nothing."""
     marks = {"y": Learns.EXACT, "o": Learns.OWN, "n": Learns.NOTHING}
     values = (
-        ("C_li", "how many of one party's records fall into each cluster"),
-        ("S_li", "the sum of one party's records in each cluster"),
-        ("C_i", "how many records of all parties fall into each cluster"),
+        ("C_li", "how many records of each single party are in each cluster"),
+        ("S_li", "the sum of each single party's records in each cluster"),
+        ("C_i", "how many records of all parties together are in each cluster"),
         ("S_i", "the sum of all parties' records in each cluster"),
         ("mu_i", "the centres after each round"),
     )

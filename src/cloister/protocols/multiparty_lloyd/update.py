@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.errors import RemoteProtocolError
+from cloister.kmeans.lloyd import update_centres
 from cloister.kmeans.records import FloatArray
 from cloister.protocols.multiparty_lloyd.agreement import Agreement
 
@@ -39,7 +40,7 @@ def move_centres(centres: FloatArray, total: NDArray[np.int64], agreement: Agree
         return np.clip(moved, -1.0, 1.0)
     sums, counts = total[:, :-1], total[:, -1:]
     check_sums(sums, counts, agreement, count_max=members * agreement.max_records)
-    return np.where(counts > 0, sums / np.maximum(counts * scale, 1), centres)
+    return update_centres(agreement.fixed_point.decode(sums), counts[:, 0], centres)
 
 
 def check_sums(sums: NDArray[np.int64], counts: NDArray[np.int64], agreement: Agreement, *, count_max: int) -> None:

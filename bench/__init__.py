@@ -1,0 +1,1 @@
+"""Long studies and marks; ``python -m bench.<name>`` from the repository root runs one."""

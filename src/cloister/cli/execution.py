@@ -1,0 +1,82 @@
+"""What ``run`` and ``demo`` share: simulate a job with progress, draw, write the folder, print the report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from cloister.cli.progress import show_progress
+from cloister.data import TableCheck, open_table, to_original
+from cloister.errors import ConfigError, MissingExtraError
+from cloister.job import Job
+from cloister.kmeans.records import FloatArray
+from cloister.report.folder import check_destination, write_result
+from cloister.report.picture import draw_picture
+from cloister.report.text import make_console, print_report
+from cloister.simulation import simulate
+
+_MOST_DRAWN = 5_000
+
+
+def execute_job(job: Job, folder: Path, *, overwrite: bool, draw_records: bool, quiet: bool) -> None:
+    """Simulate a job and leave its result folder and report.
+
+    Parameters
+    ----------
+    job
+        The job.
+    folder
+        Where the result goes; refused before the run if it may not be written to.
+    overwrite
+        Replace an earlier result there.
+    draw_records
+        Draw the parties' records in the picture, which hands them to whoever sees it.
+    quiet
+        No progress and no report: print the folder only.
+    """
+    errors = make_console(stderr=True)
+
+    def tell_clipped(party: str, check: TableCheck) -> None:
+        named = [f"{name} {count}" for name, count in zip(names, check.clipped, strict=True) if count]
+        if named:
+            errors.print(
+                f"cloister: for {party} only: values outside the bounds were moved onto them: {', '.join(named)}.",
+                soft_wrap=True,
+            )
+
+    names = [column.name for column in job.columns]
+    check_destination(folder, overwrite=overwrite)
+    with show_progress(errors, quiet=quiet) as on_progress:
+        result = simulate(job, on_progress=on_progress, on_table=None if quiet else tell_clipped)
+    picture = None
+    try:
+        picture = draw_picture(result, records=sample_records(job) if draw_records else None)
+    except MissingExtraError as error:
+        errors.print(f"cloister: no picture: {error}", soft_wrap=True)
+    except Exception as error:  # a result must not be lost for a picture; the text may quote data
+        errors.print(f"cloister: no picture: drawing failed ({type(error).__name__}).", soft_wrap=True)
+    written = write_result(result, folder, overwrite=overwrite, picture=picture)
+    console = make_console()
+    if quiet:
+        console.print(str(written), soft_wrap=True)
+    else:
+        print_report(result, console, folder=written)
+
+
+def sample_records(job: Job) -> FloatArray:
+    """Return at most about 5,000 records of all parties in original units, every so-manieth of each table."""
+    tables = []
+    for party in job.parties:
+        path = job.find_data(party)
+        if path is None:
+            raise ConfigError(f"party {party.name} must have the key data for its records to be drawn; got none.")
+        tables.append(open_table(path, job.columns, match=job.data.match))
+    every = -(-sum(table.check().records for table in tables) // _MOST_DRAWN)
+    chosen = []
+    for table in tables:
+        skipped = 0
+        for points in table.batches():
+            chosen.append(points[-skipped % every :: every])
+            skipped += len(points)
+    return to_original(np.concatenate(chosen), job.columns)

@@ -1,0 +1,76 @@
+"""Progress on standard error: a bar on a terminal, at most about twenty plain lines elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar
+
+if TYPE_CHECKING:
+    from cloister.runtime.progress import Progress
+
+_MOST_LINES = 20
+_MOST_NAMES = 4
+
+
+@contextmanager
+def show_progress(console: Console, *, quiet: bool = False) -> Iterator[Callable[[Progress], None]]:
+    """Show what a run is doing and whom it waits for, until the block ends.
+
+    Parameters
+    ----------
+    console
+        On standard error.
+    quiet
+        Show nothing.
+
+    Yields
+    ------
+    callable
+        What ``simulate`` calls at each step.
+    """
+    if quiet:
+        yield lambda progress: None
+    elif console.is_terminal:
+        columns = (
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}", markup=False),
+            TimeElapsedColumn(),
+        )
+        with Bar(*columns, console=console, transient=True) as bar:
+            task = bar.add_task("starting", total=None)
+            yield lambda progress: bar.update(
+                task, completed=progress.step, total=progress.steps, description=describe_progress(progress)
+            )
+    else:
+        yield _PlainLines(console).show
+
+
+class _PlainLines:
+    """One line a step, or one for every so many steps when there are more than twenty."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._shown = -1
+
+    def show(self, progress: Progress) -> None:
+        """Print a line if the step is finished and its turn has come."""
+        every = max(1, -(-progress.steps // _MOST_LINES))
+        due = progress.step % every == 0 or progress.step == progress.steps
+        if due and progress.step != self._shown:
+            self._shown = progress.step
+            self._console.print(f"[{progress.step}/{progress.steps}] {describe_progress(progress)}", soft_wrap=True)
+
+
+def describe_progress(progress: Progress) -> str:
+    """Return the step, and whom it waits for."""
+    if not progress.waiting_for:
+        return progress.label
+    names = ", ".join(progress.waiting_for[:_MOST_NAMES])
+    more = len(progress.waiting_for) - _MOST_NAMES
+    return f"{progress.label}, waiting for {names}" + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,202 @@
+"""Parquet and Arrow: a file, a folder of Parquet files, or an Arrow table or stream in memory.
+
+Files are read one batch at a time and one column chunk buffer at a time, so memory is bounded by the batch
+and not by the file or its row groups. Needs the optional package pyarrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cloister.data.cells import convert_array
+from cloister.data.columns import Column
+from cloister.data.faults import Fault, Faults
+from cloister.data.source import Match, find_columns
+from cloister.errors import DataError, MissingExtraError
+from cloister.kmeans.records import FloatArray
+
+_PARQUET = (".parquet", ".pq")
+_READ_BUFFER_BYTES = 1 << 20
+
+
+class ArrowSource:
+    """An Arrow table or stream in memory; a stream is read once, and the table keeps its records."""
+
+    in_memory = True
+
+    def __init__(self, source: Any, columns: Sequence[Column], match: Match, *, label: str | None = None) -> None:
+        pa = _import_pyarrow("reading Arrow data")
+        self.label = label or f"Arrow {type(source).__name__}"
+        self._read_once = isinstance(source, pa.RecordBatchReader)
+        self._spent = False
+        self._source = source
+        self._names = tuple(column.name for column in columns)
+        find_columns(self._open().schema.names, columns, match, self.label)
+
+    def read(self, faults: Faults, most_rows: int) -> Iterator[FloatArray]:
+        """Yield raw values in chunks; see :class:`cloister.data.source.Source`."""
+        if self._spent:
+            raise DataError(f"{self.label}: a stream can be read once; it has been. Make a new one, or give a table.")
+        self._spent = self._read_once
+        batches = iter(self._open())
+        while (batch := _next_batch(batches, self.label)) is not None:
+            yield from _convert_batch(batch, self._names, faults, most_rows)
+
+    def _open(self) -> Any:
+        """Return a reader of record batches."""
+        pa = _import_pyarrow("reading Arrow data")
+        return self._source if self._read_once else pa.RecordBatchReader.from_stream(self._source)
+
+
+class ArrowFiles:
+    """A Parquet or Arrow file, or a folder of Parquet files in the order of their paths."""
+
+    in_memory = False
+
+    def __init__(self, path: Path, columns: Sequence[Column], match: Match, *, label: str) -> None:
+        _import_pyarrow("reading Parquet" if path.is_dir() or path.suffix.lower() in _PARQUET else "reading Arrow")
+        self.label = label
+        self._columns = tuple(columns)
+        self._match = match
+        self._paths = [path]
+        if path.is_dir():
+            self._paths = sorted(
+                file for file in path.rglob("*") if _is_part(file.relative_to(path)) and file.is_file()
+            )
+            if not self._paths:
+                raise DataError(f"{label}: a folder must hold at least one .parquet file; got none. Check the path.")
+        for file in self._paths:
+            with _open_file(file, self._label_of(file)) as opened:
+                self._find(opened, file)
+
+    def read(self, faults: Faults, most_rows: int) -> Iterator[FloatArray]:
+        """Yield raw values in chunks; see :class:`cloister.data.source.Source`."""
+        names = tuple(column.name for column in self._columns)
+        for file in self._paths:
+            label = self._label_of(file)
+            with _open_file(file, label) as opened:
+                self._find(opened, file)  # the file may have changed since the last round
+                batches = _iterate_batches(opened, names, most_rows)
+                while (batch := _next_batch(batches, label)) is not None:
+                    yield from _convert_batch(batch, names, faults, most_rows)
+
+    def _find(self, opened: Any, file: Path) -> None:
+        """Check one file's columns."""
+        schema = opened.schema_arrow if hasattr(opened, "schema_arrow") else opened.schema
+        find_columns(schema.names, self._columns, self._match, self._label_of(file))
+
+    def _label_of(self, file: Path) -> str:
+        """Name a file of a folder."""
+        return self.label if len(self._paths) == 1 else f"{self.label} ({file.name})"
+
+
+def _is_part(file: Path) -> bool:
+    """Tell whether a path in a folder is data; by custom, names with . or _ first are what a writer left behind."""
+    return file.suffix.lower() in _PARQUET and not any(part.startswith((".", "_")) for part in file.parts)
+
+
+def _import_pyarrow(feature: str) -> Any:
+    """Import the optional package, or say how to install it."""
+    try:
+        import pyarrow  # noqa: PLC0415 (optional)
+        import pyarrow.parquet  # noqa: PLC0415
+    except ImportError:
+        raise MissingExtraError(feature, "pyarrow", "parquet") from None
+    return pyarrow
+
+
+@contextmanager
+def _open_file(path: Path, label: str) -> Iterator[Any]:
+    """Open a Parquet or Arrow file; Arrow's own message is not shown."""
+    pa = _import_pyarrow("reading Parquet")
+    opened = None
+    try:
+        if path.suffix.lower() in _PARQUET:
+            opened = pa.parquet.ParquetFile(path, buffer_size=_READ_BUFFER_BYTES, pre_buffer=False)
+        else:
+            opened = pa.ipc.open_file(pa.memory_map(str(path)))
+    except MemoryError:
+        raise
+    except (pa.ArrowException, OSError, ValueError):
+        pass  # raised below, outside this handler
+    if opened is None:
+        kind = "Parquet" if path.suffix.lower() in _PARQUET else "Arrow"
+        raise DataError(f"{label}: the file must be a readable {kind} file; it is not. Write it again.")
+    with opened:
+        yield opened
+
+
+def _iterate_batches(opened: Any, names: Sequence[str], most_rows: int) -> Iterator[Any]:
+    """Yield record batches of an open file."""
+    if hasattr(opened, "iter_batches"):
+        yield from opened.iter_batches(batch_size=most_rows, columns=list(names))
+    else:
+        for index in range(opened.num_record_batches):
+            yield opened.get_batch(index)
+
+
+def _next_batch(batches: Iterator[Any], label: str) -> Any:
+    """Return the next batch, or None at the end; Arrow's exceptions may quote cells and end here."""
+    pa = _import_pyarrow("reading Parquet")
+    try:
+        return next(batches, None)
+    except MemoryError:
+        raise
+    except (pa.ArrowException, OSError, ValueError):
+        pass
+    raise DataError(f"{label}: the data must be readable to the end; a part is damaged. Write it again.")
+
+
+def _convert_batch(batch: Any, names: Sequence[str], faults: Faults, most_rows: int) -> Iterator[FloatArray]:
+    """Convert a record batch, in slices of at most ``most_rows`` rows."""
+    for start in range(0, batch.num_rows, most_rows):
+        part = batch.slice(start, most_rows)
+        values = np.empty((part.num_rows, len(names)))
+        for column, name in enumerate(names):
+            values[:, column] = _convert_column(part.column(name), column, faults)
+        yield values
+
+
+def _convert_column(array: Any, column: int, faults: Faults) -> FloatArray:
+    """Convert one Arrow array."""
+    pa = _import_pyarrow("reading Arrow data")
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    fault = _fault_of(array.type)
+    if fault is not None:
+        faults.add_cells(column, Fault.EMPTY, array.null_count)
+        faults.add_cells(column, fault, len(array) - array.null_count)
+        return np.full(len(array), np.nan)
+    if pa.types.is_decimal(array.type) or pa.types.is_float16(array.type):
+        array = array.cast(pa.float64())
+    empty = None
+    if array.null_count:
+        empty = array.is_null().to_numpy(zero_copy_only=False)
+        array = array.fill_null(0)
+    return convert_array(array.to_numpy(zero_copy_only=False), column, faults, empty=empty)
+
+
+def _fault_of(kind: Any) -> Fault | None:
+    """Return what is wrong with every cell of an Arrow type, or None for numbers."""
+    types = _import_pyarrow("reading Arrow data").types
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
+        return None
+    for test, fault in (
+        (types.is_boolean, Fault.BOOLEAN),
+        (types.is_temporal, Fault.DATE),
+        (types.is_nested, Fault.NESTED),
+        (types.is_string, Fault.TEXT),
+        (types.is_large_string, Fault.TEXT),
+        (types.is_binary, Fault.TEXT),
+        (types.is_large_binary, Fault.TEXT),
+    ):
+        if test(kind):
+            return fault
+    return Fault.OTHER  # also the null type, whose cells count as empty

@@ -1,0 +1,136 @@
+"""CSV files, read as a stream with the standard library, so that the base install needs nothing more.
+
+The dialect: UTF-8 with or without a byte-order mark, a header line, one delimiter, double quotes, LF or CRLF.
+Blank lines are skipped. Every row must have as many cells as the header.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+
+from cloister.data.cells import convert_text
+from cloister.data.columns import Column
+from cloister.data.faults import Faults, count_of
+from cloister.data.source import Match, find_columns
+from cloister.errors import ConfigError, DataError
+from cloister.kmeans.records import FloatArray
+
+_CHUNK_CELLS = 1 << 12  # at some 60 bytes a cell, a chunk stays in the cache: 1.4 times as fast as 1 << 17
+
+
+class CsvSource:
+    """A CSV file on disk.
+
+    Parameters
+    ----------
+    path
+        The file.
+    columns
+        The job's columns; others in the file are ignored.
+    match
+        How columns are found; see :func:`cloister.data.open_table`.
+    delimiter
+        One character.
+    label
+        What a message calls the file.
+    """
+
+    in_memory = False
+
+    def __init__(
+        self,
+        path: Path,
+        columns: Sequence[Column],
+        match: Match,
+        *,
+        delimiter: str = ",",
+        label: str | None = None,
+    ) -> None:
+        if len(delimiter) != 1 or delimiter in '"\r\n':
+            raise ConfigError(
+                f"delimiter must be one character, not a quote or a line end; got {delimiter!r}. Use ','."
+            )
+        self.label = label or str(path)
+        self._path = path
+        self._columns = tuple(columns)
+        self._match = match
+        self._delimiter = delimiter
+        with self._open() as stream:  # a missing file or column is known when the table is opened
+            self._find(self._start(stream))
+
+    def read(self, faults: Faults, most_rows: int) -> Iterator[FloatArray]:
+        """Yield raw values in chunks; see :class:`cloister.data.source.Source`."""
+        with self._open() as stream:
+            reader = self._start(stream)
+            width, positions = self._find(reader)
+            chunk_rows = max(1, min(most_rows, _CHUNK_CELLS // width))
+            while rows := self._take(reader, chunk_rows):
+                full = [row for row in rows if len(row) == width]
+                if len(full) < len(rows):  # a blank line is a row without cells
+                    faults.add_ragged_rows(sum(len(row) not in (0, width) for row in rows))
+                values = np.empty((len(full), len(positions)))
+                for column, position in enumerate(positions):
+                    values[:, column] = convert_text([row[position] for row in full], column, faults)
+                yield values
+
+    def _open(self) -> TextIO:
+        """Open the file as text; utf-8-sig drops a byte-order mark."""
+        reason = ""
+        try:
+            return self._path.open(encoding="utf-8-sig", newline="")
+        except OSError as error:
+            reason = error.strerror or "unknown reason"
+        raise DataError(f"{self.label}: the file must be readable; got: {reason}. Check its path and permissions.")
+
+    def _start(self, stream: TextIO) -> Iterator[list[str]]:
+        """Start the tokeniser; strict, so that a broken quotation is an error and not one huge cell."""
+        return csv.reader(stream, delimiter=self._delimiter, strict=True)
+
+    def _find(self, reader: Iterator[list[str]]) -> tuple[int, tuple[int, ...]]:
+        """Read the header; return its width and where the job's columns stand."""
+        header: list[str] = []
+        while not header:
+            rows = self._take(reader, 1)
+            if not rows:
+                raise DataError(f"{self.label}: a CSV file must have a header line; the file is empty. Add one.")
+            header = [name.strip() for name in rows[0]]
+        return len(header), find_columns(header, self._columns, self._match, self.label)
+
+    def _take(self, reader: Iterator[list[str]], count: int) -> list[list[str]]:
+        """Return the next rows; what is caught holds cells, so the raising is done outside the handlers."""
+        try:
+            return list(islice(reader, count))
+        except UnicodeDecodeError:
+            broken_quotes = False
+        except csv.Error:
+            broken_quotes = True
+        if broken_quotes:
+            line = int(getattr(reader, "line_num", 0))
+            raise DataError(
+                f"{self.label}: quoted cells must be closed and hold less than {csv.field_size_limit()} "
+                f"characters; 1 does not, near line {line}. Correct the quotes."
+            )
+        raise DataError(
+            f"{self.label}: the file must be UTF-8 text; {count_of(self._count_undecodable_lines(), 'line')} "
+            f"cannot be decoded. Save it as UTF-8."
+        )
+
+    def _count_undecodable_lines(self) -> int:
+        """Count the lines that are not UTF-8."""
+        with self._path.open("rb") as stream:
+            return sum(not _is_utf8(line) for line in stream)
+
+
+def _is_utf8(line: bytes) -> bool:
+    """Tell whether a line is UTF-8 text."""
+    try:
+        line.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

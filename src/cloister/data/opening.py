@@ -1,0 +1,123 @@
+"""The one door into a table: look at what was given, choose the source that reads it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from cloister.data.columns import Column, require_distinct
+from cloister.data.csv_source import CsvSource
+from cloister.data.memory_source import ArraySource, FrameSource
+from cloister.data.source import Match, Source
+from cloister.data.table import MEMORY_BUDGET_BYTES, Table
+from cloister.errors import ConfigError, DataError
+from cloister.numeric.fixed_point import FixedPoint
+
+
+def open_table(
+    source: Any,
+    columns: Sequence[Column],
+    *,
+    fixed_point: FixedPoint = FixedPoint(),  # noqa: B008 (frozen)
+    batch_rows: int | None = None,
+    match: Match = "order",
+    delimiter: str | None = None,
+    memory_budget_bytes: int = MEMORY_BUDGET_BYTES,
+    label: str | None = None,
+) -> Table:
+    """Open one party's records.
+
+    Parameters
+    ----------
+    source
+        A path (``str`` or ``Path``) of a ``.csv``, ``.tsv``, ``.parquet`` or Arrow (``.arrow``, ``.feather``)
+        file, or of a folder of Parquet files, read in the order of their names; or a two-dimensional NumPy
+        array, a pandas DataFrame, a ``pyarrow.Table`` or ``RecordBatchReader``, or any object with
+        ``__arrow_c_stream__`` (a Polars frame).
+    columns
+        The job's columns with their public bounds. Other columns of the table are ignored. An array has no
+        names, so it must have exactly these columns.
+    fixed_point
+        The grid that records are rounded to.
+    batch_rows
+        Rows in a batch; by default 65,536, or fewer where these would take more than 16 MiB.
+    match
+        ``"order"``: the job's columns must stand in the table in the job's order. ``"name"``: in any order.
+    delimiter
+        Of a CSV file; by default a comma, and a tab for ``.tsv``.
+    memory_budget_bytes
+        The largest encoded size at which a file is kept in memory between rounds; larger files are read every
+        time.
+    label
+        What messages call this source; by default its path or kind.
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    DataError
+        If the source cannot be read or lacks a column. Its cells are read by :meth:`Table.check`.
+    MissingExtraError
+        If a Parquet or Arrow file is given and ``pyarrow`` is not installed.
+    """
+    require_distinct(columns)
+    chosen = _choose_source(source, tuple(columns), match, delimiter, label)
+    return Table(
+        chosen,
+        columns,
+        fixed_point=fixed_point,
+        batch_rows=batch_rows,
+        memory_budget_bytes=memory_budget_bytes,
+    )
+
+
+def _choose_source(
+    source: Any, columns: tuple[Column, ...], match: Match, delimiter: str | None, label: str | None
+) -> Source:
+    """Return the source that reads what was given."""
+    if isinstance(source, str | Path):
+        return _choose_file(Path(source), columns, match, delimiter, label)
+    if delimiter is not None:
+        raise ConfigError(f"delimiter must be left out unless the source is a CSV file; got {delimiter!r}. Remove it.")
+    if isinstance(source, np.ndarray):
+        return ArraySource(source, columns, label=label)
+    pandas = sys.modules.get("pandas")  # who holds a DataFrame has imported it
+    if pandas is not None and isinstance(source, pandas.DataFrame):
+        return FrameSource(source, columns, match, label=label)
+    if hasattr(source, "__arrow_c_stream__"):
+        from cloister.data.arrow_source import ArrowSource  # noqa: PLC0415 (pyarrow is optional)
+
+        return ArrowSource(source, columns, match, label=label)
+    raise DataError(
+        f"{label or 'source'}: a table must be a path, a NumPy array, a pandas DataFrame or an Arrow table; "
+        f"got {type(source).__name__}. Convert it to one of these."
+    )
+
+
+def _choose_file(
+    path: Path, columns: tuple[Column, ...], match: Match, delimiter: str | None, label: str | None
+) -> Source:
+    """Return the source for a path, by its extension."""
+    name = label or str(path)
+    if not path.exists():
+        raise DataError(f"{name}: the file must exist; nothing is there. Check the path.")
+    suffix = path.suffix.lower()
+    if not path.is_dir() and suffix in (".csv", ".tsv"):
+        default = "\t" if suffix == ".tsv" else ","
+        return CsvSource(path, columns, match, delimiter=default if delimiter is None else delimiter, label=name)
+    if delimiter is not None:
+        raise ConfigError(f"delimiter must be left out unless the source is a CSV file; got {delimiter!r}. Remove it.")
+    if path.is_dir() or suffix in (".parquet", ".pq", ".arrow", ".feather"):
+        from cloister.data.arrow_source import ArrowFiles  # noqa: PLC0415 (pyarrow is optional)
+
+        return ArrowFiles(path, columns, match, label=name)
+    raise DataError(
+        f"{name}: the file name must end in .csv, .tsv, .parquet, .pq, .arrow or .feather; got "
+        f"{repr(suffix) if suffix else 'no extension'}. Rename the file after its format."
+    )

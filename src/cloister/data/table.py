@@ -1,0 +1,198 @@
+"""One party's table: from a file or an object in memory to records in [-1, 1]^d on the fixed-point grid.
+
+Every local statistic is a reduction over :meth:`Table.batches`. A table that fits the memory budget is
+encoded once, in the pass that checks it, and every later round reads the encoded batches. A file that does
+not fit is read again in each round, a bounded batch at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.data.columns import Column, column_highs, column_lows, to_unit
+from cloister.data.faults import Faults, count_of
+from cloister.data.source import Source
+from cloister.errors import ConfigError, DataError
+from cloister.kmeans.records import FloatArray
+from cloister.numeric.fixed_point import FixedPoint
+
+_BATCH_ROWS = 1 << 16
+_BATCH_BYTES = 16 << 20
+MEMORY_BUDGET_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableCheck:
+    """What one pass over a table found. It describes one party's records and stays with that party."""
+
+    records: int
+    """The number of records."""
+    clipped: tuple[int, ...]
+    """For each column, the number of cells outside the public bounds."""
+    batches: int
+    """The number of batches of one pass."""
+
+
+class Table:
+    """Records of one party, scaled by the public bounds, clipped to them and rounded to the grid.
+
+    Implements :class:`cloister.kmeans.records.Records`. Make one with :func:`cloister.data.open_table`.
+
+    Parameters
+    ----------
+    source
+        Where the raw values come from.
+    columns
+        The job's columns.
+    fixed_point
+        The grid.
+    batch_rows
+        Rows in a batch; by default 65,536, or fewer where these would take more than 16 MiB.
+    memory_budget_bytes
+        The largest encoded size at which a file is kept in memory between rounds.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        columns: Sequence[Column],
+        *,
+        fixed_point: FixedPoint,
+        batch_rows: int | None = None,
+        memory_budget_bytes: int = MEMORY_BUDGET_BYTES,
+    ) -> None:
+        if batch_rows is not None and batch_rows < 1:
+            raise ConfigError(f"batch_rows must be at least 1; got {batch_rows}. Leave it out for the default.")
+        if memory_budget_bytes < 0:
+            raise ConfigError(f"memory_budget_bytes must not be negative; got {memory_budget_bytes}. Use 0 to stream.")
+        self._source = source
+        self._columns = tuple(columns)
+        self._fixed_point = fixed_point
+        self._batch_rows = batch_rows or max(1, min(_BATCH_ROWS, _BATCH_BYTES // (8 * len(columns))))
+        self._memory_budget_bytes = memory_budget_bytes
+        self._check: TableCheck | None = None
+        self._kept: list[FloatArray] | None = None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The job's columns, in the job's order."""
+        return self._columns
+
+    @property
+    def dimensions(self) -> int:
+        """The number of columns d."""
+        return len(self._columns)
+
+    @property
+    def fixed_point(self) -> FixedPoint:
+        """The grid that the records lie on."""
+        return self._fixed_point
+
+    @property
+    def label(self) -> str:
+        """What messages call this table."""
+        return self._source.label
+
+    def check(self) -> TableCheck:
+        """Read the whole table once and count; later calls return the same answer.
+
+        Returns
+        -------
+        TableCheck
+
+        Raises
+        ------
+        DataError
+            If a cell of the job's columns is not a finite number, or there are no records. Names columns and
+            counts.
+        """
+        if self._check is not None:
+            return self._check
+        faults = Faults(self._columns)
+        records = batches = kept_bytes = 0
+        clipped = np.zeros(self.dimensions, dtype=np.int64)
+        kept: list[FloatArray] | None = []
+        for values in self._read_raw(faults):
+            records += len(values)
+            batches += 1
+            if faults:
+                kept = None  # the table will be refused; only its faults are still counted
+                continue
+            clipped += self._count_outside(values)
+            kept_bytes += values.nbytes
+            if kept is not None and (self._source.in_memory or kept_bytes <= self._memory_budget_bytes):
+                kept.append(self._encode(values))
+            else:
+                kept = None
+        if faults:
+            raise faults.to_error(self.label)
+        if not records:
+            raise DataError(
+                f"{self.label}: a table must hold at least one record; got none. Add records, or leave out the party."
+            )
+        self._kept = kept
+        self._check = TableCheck(records=records, clipped=tuple(int(count) for count in clipped), batches=batches)
+        return self._check
+
+    def batches(self) -> Iterator[FloatArray]:
+        """Yield C-contiguous (n_b, d) arrays on the grid; each call starts again from the first record.
+
+        Raises
+        ------
+        DataError
+            As :meth:`check` does; also if the file has changed since.
+        """
+        check = self.check()
+        if self._kept is not None:
+            yield from self._kept
+            return
+        faults = Faults(self._columns)
+        records = 0
+        for values in self._read_raw(faults):
+            if faults:
+                raise faults.to_error(self.label)
+            records += len(values)
+            yield self._encode(values)
+        if faults or records != check.records:
+            raise DataError(
+                f"{self.label}: a file must stay the same during a run; it had "
+                f"{count_of(check.records, 'record')} and now has {records}. "
+                f"Run again with a copy that nothing writes to."
+            )
+
+    def _read_raw(self, faults: Faults) -> Iterator[FloatArray]:
+        """Yield raw values in batches of exactly ``batch_rows`` rows, but for the last."""
+        rows = self._batch_rows
+        waiting: list[FloatArray] = []
+        count = 0
+        for values in self._source.read(faults, rows):
+            waiting.append(values)
+            count += len(values)
+            if count >= rows:
+                # A source gives at most ``rows`` rows at once, so what is left over belongs to this array.
+                surplus = count - rows
+                waiting[-1], rest = np.split(values, [len(values) - surplus])
+                yield _join(waiting)
+                waiting, count = [rest], surplus
+        if count:
+            yield _join(waiting)
+
+    def _count_outside(self, values: FloatArray) -> NDArray[np.int64]:
+        """Count the cells of each column outside the public bounds."""
+        outside = (values < column_lows(self._columns)) | (values > column_highs(self._columns))
+        counts: NDArray[np.int64] = outside.sum(axis=0, dtype=np.int64)
+        return counts
+
+    def _encode(self, values: FloatArray) -> FloatArray:
+        """Scale to [-1, 1], clip, and round to the grid, on which -1 and 1 lie."""
+        unit = to_unit(values, self._columns)
+        return np.ascontiguousarray(self._fixed_point.quantise(np.clip(unit, -1.0, 1.0, out=unit)))
+
+
+def _join(arrays: list[FloatArray]) -> FloatArray:
+    """Put arrays under each other, without a copy where there is one."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)

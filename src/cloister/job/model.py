@@ -1,0 +1,165 @@
+"""What a job is: frozen values, one field for each key of the job file.
+
+A job that exists is a job that holds: ``Job`` checks every rule when it is made, from a file or in Python.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from cloister.data.columns import Column
+from cloister.job.checks import check_job
+
+ProtocolName = Literal["naive", "masked-sum-count", "masked-centroid"]
+InitialisationName = Literal["sphere-packing", "random", "given"]
+Starter = Literal["parties", "coordinator", "job"]
+AssignmentName = Literal[
+    "unconstrained",
+    "constrained-non-exclusive",
+    "constrained-exclusive",
+    "constrained-e-exclusive",
+    "distance-constrained",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProtocolOptions:
+    """The section ``[protocol]``: which protocol of the thesis, chapter 5, and how it runs.
+
+    Attributes
+    ----------
+    name
+        Naive (5.2), masked sum/count (5.3) or masked centroid (5.4).
+    iterations
+        Rounds of Lloyd's algorithm.
+    initialisation, start_by, start
+        Where the first centres come from; ``starter`` says who makes them when ``start_by`` is left out.
+        ``start`` goes with ``"given"``: k rows, in original units.
+    tolerance
+        The naive coordinator stops when no centre moved further than this, in unit scaling. 0: never.
+    fractional_bits, ring
+        The fixed-point grid 2^-fractional_bits, and the width of the ring of the masked sums.
+    assignment, size_min, size_max, alpha_min, alpha_max, memberships_max, radius
+        The local assignment (thesis 4.1, FastLloyd 7.1) and its constraints. ``radius`` is in unit scaling.
+    min_parties
+        The run aborts when fewer parties answer.
+    """
+
+    name: ProtocolName
+    iterations: int = 10
+    initialisation: InitialisationName = "sphere-packing"
+    start_by: Literal["parties", "coordinator"] | None = None
+    start: tuple[tuple[float, ...], ...] | None = None
+    tolerance: float = 0.0
+    fractional_bits: int = 16
+    ring: Literal["auto", 32, 64] = "auto"
+    assignment: AssignmentName = "unconstrained"
+    size_min: int | None = None
+    size_max: int | None = None
+    alpha_min: float | None = None
+    alpha_max: float | None = None
+    memberships_max: int | None = None
+    radius: float | None = None
+    min_parties: int = 2
+
+    @property
+    def starter(self) -> Starter:
+        """Who makes the first centres.
+
+        The parties from their common seed (thesis 5.1.1), the coordinator (5.1.2), or the job itself. The
+        naive protocol has no common seed, so there the coordinator draws them.
+        """
+        if self.initialisation == "given":
+            return "job"
+        if self.start_by is not None:
+            return self.start_by
+        return "coordinator" if self.name == "naive" else "parties"
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataOptions:
+    """The section ``[data]``: how tables are read.
+
+    Attributes
+    ----------
+    match
+        Whether the columns must stand in the job's order or are found by name.
+    max_records
+        A public cap on the records of one party. It bounds the sums, so that a small ring is known to fit.
+    """
+
+    match: Literal["order", "name"] = "order"
+    max_records: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobParty:
+    """One of ``[[parties]]``: its name, and in a simulation the table that it holds.
+
+    ``data`` is relative to the job's folder; None in a job made in Python whose tables are passed in.
+    """
+
+    name: str
+    data: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """The section ``[budget]``: what all releases together may cost, and whose presence is hidden."""
+
+    epsilon: float
+    delta: float
+    unit: Literal["record", "client"] = "record"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """A checked job.
+
+    Attributes
+    ----------
+    name
+        Letters, digits, ``-`` and ``_``.
+    protocol, data, budget
+        The sections of the same name.
+    k
+        ``clusters.k``.
+    columns
+        The columns in the order of the centres, with public bounds.
+    parties
+        At least two, with different names.
+    network
+        ``network.model``: the name of a network model, or None.
+    seed
+        ``run.seed``: makes a simulation reproducible, and its masks known to whoever knows the seed.
+    ledger
+        ``ledger.path``, relative to the folder.
+    folder
+        The folder that relative paths start from: that of the job file.
+
+    Raises
+    ------
+    ConfigError
+        If a rule does not hold.
+    """
+
+    name: str
+    protocol: ProtocolOptions
+    k: int
+    columns: tuple[Column, ...]
+    parties: tuple[JobParty, ...]
+    data: DataOptions = field(default_factory=DataOptions)
+    network: str | None = None
+    seed: int | None = None
+    budget: Budget | None = None
+    ledger: str | None = None
+    folder: Path = Path()
+
+    def __post_init__(self) -> None:
+        check_job(self)
+
+    def find_data(self, party: JobParty) -> Path | None:
+        """Return where a party's table lies, or None when the job does not say."""
+        return None if party.data is None else self.folder / party.data

@@ -1,0 +1,73 @@
+"""A new job file with comments: everything filled in but what only its author can know, the public bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cloister.job.problems import quote_key, quote_string
+
+
+@dataclass(frozen=True, kw_only=True)
+class TemplateParty:
+    """A party of the new job, its path relative to the job file."""
+
+    name: str
+    data: str
+
+
+def render_template(*, name: str, k: int, columns: Sequence[str], parties: Sequence[TemplateParty]) -> str:
+    """Return the text of a job file whose only errors are the blanks that its author must fill.
+
+    Parameters
+    ----------
+    name
+        The job's name.
+    k
+        The number of clusters.
+    columns
+        Names of the columns, in order.
+    parties
+        Parties that are known; a marked second one is added to a single one.
+    """
+    width = max(len(quote_key(column)) for column in columns)
+    bounds = "\n".join(f"{quote_key(column):<{width}} = {{}}  # FILL IN low and high" for column in columns)
+    sections = "\n".join(_render_party(party.name, party.data) for party in parties)
+    if len(parties) < 2:
+        sections += "\n" + _render_party("second", "second.csv", "  # FILL IN the other party's name and table")
+    return f"""\
+# A Cloister job. Every party sees this file. Run it with: cloister run job.toml
+name = {quote_string(name)}
+
+[protocol]
+name = "masked-sum-count"          # naive | masked-sum-count | masked-centroid
+iterations = 10                    # rounds of Lloyd's algorithm
+initialisation = "sphere-packing"  # sphere-packing | random | given
+# fractional_bits = 16             # records are rounded to multiples of 2^-16 of half a column's range
+# min_parties = 2                  # fewer answering parties abort the run
+
+[clusters]
+k = {k}
+
+# Public bounds of each column, in original units: age = {{ low = 0, high = 120 }}
+# Take them from what is generally known, not from the data: the smallest and the largest value are two
+# people's records. Values outside are moved onto the bounds. Delete the columns that shall not take part.
+[columns]
+{bounds}
+
+# [data]
+# match = "name"                   # take columns by name, whatever their order in the tables
+# max_records = 100000             # a public cap on one party's records; lets smaller numbers be sent
+
+{sections}
+# [network]
+# model = "regWAN100"              # simulate the time on a network; 'cloister networks' lists them
+
+# [run]
+# seed = 7                         # the same run every time; its masks are then not secret
+"""
+
+
+def _render_party(name: str, data: str, comment: str = "") -> str:
+    """Return one [[parties]] section."""
+    return f"[[parties]]\nname = {quote_string(name)}{comment}\ndata = {quote_string(data)}\n"

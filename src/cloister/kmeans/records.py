@@ -1,0 +1,43 @@
+"""What a local computation reads: batches of records in the public domain [-1, 1]^d.
+
+Every statistic of a party is a reduction over batches, so a table larger than memory is read in a stream, once a round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+class Records(Protocol):
+    """One party's records, scaled by the public bounds to [-1, 1] and rounded to the fixed-point grid."""
+
+    @property
+    def dimensions(self) -> int:
+        """The number of columns d."""
+
+    def batches(self) -> Iterator[FloatArray]:
+        """Yield C-contiguous (n_b, d) arrays; each call starts again from the first record."""
+
+
+class ArrayRecords:
+    """Records that are in memory already."""
+
+    __slots__ = ("_points",)
+
+    def __init__(self, points: FloatArray) -> None:
+        self._points = np.ascontiguousarray(points, dtype=np.float64)
+
+    @property
+    def dimensions(self) -> int:
+        """The number of columns d."""
+        return int(self._points.shape[1])
+
+    def batches(self) -> Iterator[FloatArray]:
+        """Yield the whole array as one batch."""
+        yield self._points

@@ -1,0 +1,20 @@
+"""Results: what a run gives back, the folder it is kept in, and how it is shown and used.
+
+Reading order: ``result``, ``document``, ``folder``, ``text``, ``picture``, ``predict``.
+"""
+
+from __future__ import annotations
+
+from cloister.report.folder import check_destination, read_result, write_result
+from cloister.report.result import Evaluation, Learned, NetworkTime, PartyTraffic, Result
+
+__all__ = [
+    "Evaluation",
+    "Learned",
+    "NetworkTime",
+    "PartyTraffic",
+    "Result",
+    "check_destination",
+    "read_result",
+    "write_result",
+]

@@ -1,0 +1,195 @@
+"""A result on disk: one folder with result.json (for people and other programs) and centres.npz (for NumPy).
+
+The folder appears whole or not at all: it is written beside its place and renamed. An earlier result is
+replaced only when asked for, and only if the folder holds nothing else. Reading trusts nothing: sizes are
+limited, nothing is unpickled, and the two files must agree.
+"""
+
+from __future__ import annotations
+
+import io
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.data.columns import column_highs, column_lows
+from cloister.errors import ConfigError
+from cloister.report.document import decode_document, encode_document
+from cloister.report.result import Result
+
+RESULT_FILE, CENTRES_FILE, PICTURE_FILE = "result.json", "centres.npz", "picture.png"
+MAX_FILE_BYTES = 2**30
+_OWN_FILES = frozenset({RESULT_FILE, CENTRES_FILE, PICTURE_FILE})
+
+
+def check_destination(folder: str | Path, *, overwrite: bool = False) -> None:
+    """Refuse a folder that a result may not be written to; called before a run, so that no run is lost.
+
+    Parameters
+    ----------
+    folder
+        May be missing or empty. With ``overwrite`` it may hold an earlier result, and nothing else.
+    """
+    folder = Path(folder)
+    if not folder.exists():
+        return
+    if not folder.is_dir():
+        raise ConfigError(f"the result must go to a folder; got {folder}, which is a file. Choose another name.")
+    try:
+        found = {entry.name for entry in folder.iterdir()}
+    except OSError as error:
+        raise _describe_refusal(folder, error) from None
+    others = sorted(found - _OWN_FILES)
+    if others or (found and RESULT_FILE not in found):
+        shown = ", ".join((others or sorted(found))[:3])
+        raise ConfigError(
+            f"the result must go to a new or empty folder; got {folder}, which holds other files ({shown}). "
+            "Choose another folder; Cloister deletes nothing that it did not write."
+        )
+    if found and not overwrite:
+        raise ConfigError(
+            f"the result must go to a new or empty folder; got {folder}, which holds an earlier result. "
+            "Choose another folder, or replace it with --overwrite (overwrite=True)."
+        )
+
+
+def write_result(result: Result, folder: str | Path, *, overwrite: bool = False, picture: bytes | None = None) -> Path:
+    """Write a result folder, whole or not at all.
+
+    Parameters
+    ----------
+    result
+        What a run returned.
+    folder
+        Its parents are made.
+    overwrite
+        Replace an earlier result there.
+    picture
+        PNG bytes for picture.png.
+
+    Returns
+    -------
+    Path
+        The folder, absolute.
+
+    Raises
+    ------
+    ConfigError
+        If the folder may not be replaced, or the disk refuses.
+    """
+    folder = Path(folder).resolve()
+    check_destination(folder, overwrite=overwrite)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as workshop:
+            fresh, earlier = Path(workshop, "fresh"), Path(workshop, "earlier")
+            fresh.mkdir()
+            (fresh / RESULT_FILE).write_bytes(encode_document(result))
+            (fresh / CENTRES_FILE).write_bytes(_encode_arrays(result))
+            if picture is not None:
+                (fresh / PICTURE_FILE).write_bytes(picture)
+            _swap_in(fresh, folder, earlier)
+    except OSError as error:
+        raise _describe_refusal(folder, error) from None
+    return folder
+
+
+def _describe_refusal(folder: Path, error: OSError) -> ConfigError:
+    """Return the error for a disk that refuses."""
+    reason = error.strerror or type(error).__name__
+    return ConfigError(f"the result folder must be writable; got {folder}: {reason}. Choose another folder.")
+
+
+def _swap_in(fresh: Path, folder: Path, earlier: Path) -> None:
+    """Rename the new folder into place; whatever stops it, the earlier one is put back."""
+    if not folder.exists():
+        fresh.rename(folder)
+        return
+    try:
+        folder.rename(earlier)
+        fresh.rename(folder)
+    except BaseException:
+        if earlier.exists() and not folder.exists():
+            earlier.rename(folder)
+        raise
+
+
+def _encode_arrays(result: Result) -> bytes:
+    """Return centres.npz."""
+    out = io.BytesIO()
+    arrays = _list_arrays(result)
+    np.savez(out, centres=arrays["centres"], columns=arrays["columns"], low=arrays["low"], high=arrays["high"])
+    return out.getvalue()
+
+
+def _list_arrays(result: Result) -> dict[str, NDArray[Any]]:
+    """Return what centres.npz holds: the centres in original units, and the columns' names and bounds."""
+    return {
+        "centres": result.centres,
+        "columns": np.array([column.name for column in result.columns]),
+        "low": column_lows(result.columns),
+        "high": column_highs(result.columns),
+    }
+
+
+def read_result(folder: str | Path) -> Result:
+    """Read a result folder back.
+
+    Raises
+    ------
+    ConfigError
+        If a file is missing, damaged, from a newer Cloister, or the two do not agree.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ConfigError(f"a result must be a folder with {RESULT_FILE}; got {folder}. Name the folder of a run.")
+    path = folder / RESULT_FILE
+    result = decode_document(_read_limited(path), path)
+    _check_agreement(folder / CENTRES_FILE, result)
+    return result
+
+
+def _read_limited(path: Path) -> bytes:
+    """Read a file that is there and not absurdly large."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(
+            f"a result folder must hold a readable {path.name}; got {path.parent}, which does not: "
+            f"{error.strerror or type(error).__name__}. Use a complete result folder."
+        ) from None
+    if len(raw) > MAX_FILE_BYTES:
+        raise ConfigError(f"{path} must have at most {MAX_FILE_BYTES} bytes; it has more.")
+    return raw
+
+
+def _check_agreement(path: Path, result: Result) -> None:
+    """Refuse a folder whose two files say different things."""
+    arrays, expected = _load_arrays(path), _list_arrays(result)
+    wrong = sorted(arrays.keys() ^ expected.keys())
+    wrong += [name for name in arrays.keys() & expected.keys() if not np.array_equal(arrays[name], expected[name])]
+    if wrong:
+        names = ", ".join(wrong)
+        raise ConfigError(f"{RESULT_FILE} and {path} must agree; got a difference in {names}. Use an unchanged copy.")
+
+
+def _load_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Load an npz file without unpickling, after a look at the sizes it would unpack to."""
+    raw = _read_limited(path)
+    try:
+        with zipfile.ZipFile(io.BytesIO(raw)) as archive:
+            unpacked_bytes = sum(entry.file_size for entry in archive.infolist())
+        if unpacked_bytes > MAX_FILE_BYTES:
+            raise ValueError("it unpacks to too many bytes")
+        with np.load(io.BytesIO(raw), allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except Exception as error:  # zipfile, zlib and NumPy raise a dozen types for damaged bytes
+        raise ConfigError(
+            f"{path} must be an unchanged NumPy archive; it cannot be read ({type(error).__name__}). "
+            "Use an unchanged copy of the folder."
+        ) from None

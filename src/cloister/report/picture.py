@@ -1,0 +1,186 @@
+"""The picture of a result: where the centres lie, and their profiles.
+
+A picture of records hands them over, so records are drawn only if they are passed in.
+"""
+
+from __future__ import annotations
+
+import io
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from cloister.data.columns import Column, to_unit
+from cloister.errors import ConfigError, MissingExtraError
+from cloister.kmeans.records import FloatArray
+from cloister.report.digits import format_value
+from cloister.report.result import Result
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's colours, told apart with any common colour vision; yellow last, for it is faint on white.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#5F5F5F", "#F0E442")
+_WIDTH_PX, _HEIGHT_PX, _DPI = 1200, 500, 100
+_MOST_NUMBERED = 40
+_MOST_ANNOTATED = 90
+_MOST_TICKS = 30
+_CANDIDATES = 12
+_MOST_COMPARED = 500
+
+
+def draw_picture(result: Result, *, records: FloatArray | None = None) -> bytes:
+    """Draw a result as a PNG of 1200 x 500 pixels.
+
+    Parameters
+    ----------
+    result
+        What a run returned.
+    records
+        (n, d) in original units, drawn lightly in the colour of their nearest centre. Only for records that
+        whoever sees the picture may see.
+
+    Returns
+    -------
+    bytes
+        A PNG file.
+
+    Raises
+    ------
+    MissingExtraError
+        If matplotlib is not installed.
+    """
+    if records is not None and (records.ndim != 2 or records.shape[1] != len(result.columns)):
+        raise ConfigError(f"records must have {len(result.columns)} columns; got shape {records.shape}.")
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 (optional)
+        from matplotlib.figure import Figure  # noqa: PLC0415 (optional)
+        from matplotlib.layout_engine import ConstrainedLayoutEngine  # noqa: PLC0415 (optional)
+    except ImportError:
+        raise MissingExtraError("the picture", "matplotlib", "report") from None
+    layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
+    figure = Figure(figsize=(_WIDTH_PX / _DPI, _HEIGHT_PX / _DPI), dpi=_DPI, layout=layout)
+    FigureCanvasAgg(figure)
+    where, profiles = figure.subplots(1, 2, width_ratios=(1, 1))
+    _draw_centres(where, result, records)
+    _draw_profiles(figure, profiles, result)
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=_DPI, metadata={"Software": None})
+    return out.getvalue()
+
+
+def choose_columns(centres: FloatArray) -> tuple[int, int]:
+    """Return the two columns in which the two closest centres, in unit scaling, lie furthest apart."""
+    d = centres.shape[1]
+    if d == 1 or centres.shape[0] == 1:
+        return 0, min(1, d - 1)
+    centres = centres[:: -(-len(centres) // _MOST_COMPARED)]  # all pairs are compared
+    candidates = sorted(np.argsort(-np.var(centres, axis=0), kind="stable")[:_CANDIDATES].tolist())
+    x, y = max(combinations(candidates, 2), key=lambda pair: float(pdist(centres[:, list(pair)]).min()))
+    return int(x), int(y)
+
+
+def _draw_centres(axes: Axes, result: Result, records: FloatArray | None) -> None:
+    """Draw numbered centres within the public bounds of two columns; a single column becomes a line."""
+    x, y = choose_columns(to_unit(result.centres, result.columns))
+    flat = x == y
+    colours = _choose_colours(result.k)
+    if records is not None and len(records):
+        labels = _find_labels(records, result)
+        heights = np.zeros(len(records)) if flat else records[:, y]
+        axes.scatter(records[:, x], heights, s=9, c=colours[labels], alpha=0.35, linewidths=0, rasterized=True)
+    heights = np.zeros(result.k) if flat else result.centres[:, y]
+    numbered = result.k <= _MOST_NUMBERED
+    size = 230 if numbered else 40
+    axes.scatter(result.centres[:, x], heights, s=size, c=colours, edgecolors="white", linewidths=1.6, zorder=3)
+    if numbered:
+        for j, (at_x, at_y) in enumerate(zip(result.centres[:, x], heights, strict=True)):
+            ink = _choose_ink(colours[j])
+            label = axes.annotate(str(j), (at_x, at_y), ha="center", va="center", color=ink, fontsize=9, zorder=4)
+            label.set_fontweight("bold")
+    axes.set_xlim(*_widen_bounds(result.columns[x]))
+    axes.set_xlabel(_escape(result.columns[x].name))
+    if flat:
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+    else:
+        axes.set_ylim(*_widen_bounds(result.columns[y]))
+        axes.set_ylabel(_escape(result.columns[y].name))
+    shown = "no records drawn" if records is None else f"{len(records):,} records drawn"
+    axes.set_title(f"Centres within the public bounds ({shown})", fontsize=10, loc="left")
+    axes.grid(color="#E6E6E6", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _widen_bounds(column: Column) -> tuple[float, float]:
+    """Return the ends of an axis: the public bounds, with room for a marker on them."""
+    margin = 0.04 * (column.high - column.low)
+    return column.low - margin, column.high + margin
+
+
+def _draw_profiles(figure: Figure, axes: Axes, result: Result) -> None:
+    """Draw each centre as a row, coloured by its place between the bounds, with values in original units."""
+    k, d = result.centres.shape
+    share = (to_unit(result.centres, result.columns) + 1) / 2
+    image = axes.imshow(share, aspect="auto", cmap="Blues", vmin=-0.08, vmax=1.15, interpolation="nearest")
+    annotated = k * d <= _MOST_ANNOTATED and d <= 10 and k <= 16
+    if annotated:
+        for j in range(k):
+            for i, column in enumerate(result.columns):
+                ink = "white" if share[j, i] > 0.68 else "black"
+                text = format_value(float(result.centres[j, i]), column)
+                axes.text(i, j, text, ha="center", va="center", color=ink, fontsize=10 if d <= 6 else 8)
+    if d <= _MOST_TICKS:
+        longest = max(len(column.name) for column in result.columns)
+        steep = longest * d > 60
+        names = [_escape(column.name, 20 if steep else 24) for column in result.columns]
+        axes.set_xticks(range(d), names, rotation=40 if steep else 0, ha="right" if steep else "center", fontsize=9)
+    if k <= _MOST_TICKS:
+        axes.set_yticks(range(k), [f"cluster {j}" for j in range(k)], fontsize=9)
+    axes.tick_params(which="both", length=0)
+    axes.spines[:].set_visible(False)
+    title = "Profile of each centre" + (", values in original units" if annotated else " between the bounds")
+    axes.set_title(title, fontsize=10, loc="left")
+    if k <= _MOST_TICKS and d <= _MOST_TICKS:
+        axes.set_xticks(np.arange(d + 1) - 0.5, minor=True)
+        axes.set_yticks(np.arange(k + 1) - 0.5, minor=True)
+        axes.grid(which="minor", color="white", linewidth=2)
+    bar = figure.colorbar(image, ax=axes, ticks=[0, 0.5, 1], pad=0.02, aspect=30)
+    bar.ax.set_ylim(0, 1)
+    bar.ax.tick_params(length=0)
+    bar.ax.set_yticklabels(["low", "middle", "high"], fontsize=8)
+    bar.outline.set_visible(False)
+
+
+def _choose_colours(k: int) -> Any:
+    """Return one colour a centre: the eight fixed ones, or steps of viridis where there are more centres."""
+    from matplotlib import colormaps  # noqa: PLC0415 (optional)
+    from matplotlib.colors import to_rgba_array  # noqa: PLC0415 (optional)
+
+    if k <= len(_COLOURS):
+        return to_rgba_array(_COLOURS[:k])
+    return colormaps["viridis"](np.linspace(0, 0.95, k))
+
+
+def _choose_ink(colour: Any) -> str:
+    """Return black or white, whichever is read better on a colour (relative luminance)."""
+    luminance = float(np.dot(colour[:3], (0.2126, 0.7152, 0.0722)))
+    return "black" if luminance > 0.5 else "white"
+
+
+def _find_labels(records: FloatArray, result: Result) -> Any:
+    """Label records by their nearest centre in unit scaling."""
+    from cloister.kmeans import nearest  # noqa: PLC0415 (numba takes a second to load)
+
+    points = np.clip(to_unit(records, result.columns), -1, 1)
+    return nearest(points, to_unit(result.centres, result.columns)).labels
+
+
+def _escape(name: str, longest: int = 24) -> str:
+    """Keep matplotlib from reading a dollar sign as mathematics, and shorten what would not fit."""
+    shown = name if len(name) <= longest else name[: longest - 3] + "..."
+    return shown.replace("$", r"\$")

@@ -1,0 +1,196 @@
+"""What a run gives back: centres in original units, what it cost, and who learned what.
+
+Everything here may be shown to every party: it holds no record, no label and no party's own statistic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+import numpy as np
+
+from cloister.data.columns import Column
+from cloister.errors import ConfigError
+from cloister.kmeans.records import FloatArray
+
+Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class PartyTraffic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What one party sent and received, in bytes and messages, and the rounds it did not answer."""
+
+    name: str
+    bytes_sent: Count
+    bytes_received: Count
+    messages_sent: Count
+    messages_received: Count
+    rounds_missed: Count = 0
+
+
+class Learned(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One line of "who learned what".
+
+    Attributes
+    ----------
+    role
+        ``"coordinator"``, ``"every party"`` or a party's name.
+    what
+        The value, in plain words: "the sum and the count of every cluster over all parties".
+    how
+        How much of it: ``"exactly"``, ``"only its own"``, ``"not"``.
+    note
+        Why, or under which condition; may be empty.
+    """
+
+    role: str
+    what: str
+    how: str
+    note: str = ""
+
+
+class Evaluation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Mean squared distance of a record to its nearest centre, in unit scaling [-1, 1]^d.
+
+    Computed by the simulator, which holds every record; no party could.
+
+    Attributes
+    ----------
+    loss
+        Of the run's centres.
+    reference_loss
+        Of k-means over all records in one table, without any privacy: best of ten k-means++ starts, then Lloyd.
+    """
+
+    loss: float
+    reference_loss: float
+
+    @property
+    def ratio(self) -> float | None:
+        """Return loss / reference_loss, or None where the reference is zero."""
+        return self.loss / self.reference_loss if self.reference_loss > 0 else None
+
+
+class NetworkTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The time that the messages would have taken on a network model."""
+
+    model: str
+    simulated_s: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Result:
+    """The result of one run.
+
+    Attributes
+    ----------
+    name, protocol
+        From the job.
+    columns
+        Names and public bounds, in the order of the centres' columns.
+    centres
+        (k, d), in original units.
+    rounds
+        Rounds of Lloyd's algorithm that were run.
+    parties
+        Traffic, one entry a party.
+    leakage
+        Who learned what.
+    breaks_if
+        Which coalition breaks it, in one sentence.
+    transcript_sha256
+        Over all messages in order: equal seeds give equal transcripts.
+    created
+        ISO 8601 with the UTC offset.
+    cloister_version
+        The version that ran.
+    fractional_bits, ring_bits
+        The fixed-point grid, and the ring of the masked sums (None: nothing was masked).
+    seeded
+        True if a seed was given, so that the masks are not secret.
+    evaluation, network
+        Only in simulations; ``network`` only with a network model.
+    notes
+        What the reader must know besides.
+
+    Raises
+    ------
+    ConfigError
+        If shapes, numbers or times do not hold.
+    """
+
+    name: str
+    protocol: str
+    columns: tuple[Column, ...]
+    centres: FloatArray
+    rounds: int
+    parties: tuple[PartyTraffic, ...]
+    leakage: tuple[Learned, ...]
+    breaks_if: str
+    transcript_sha256: str
+    created: str
+    cloister_version: str
+    fractional_bits: int
+    ring_bits: int | None
+    seeded: bool
+    evaluation: Evaluation | None = None
+    network: NetworkTime | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        centres = np.array(self.centres, dtype=np.float64, order="C")  # a copy: a result does not change
+        centres.setflags(write=False)
+        object.__setattr__(self, "centres", centres)
+        if centres.ndim != 2 or centres.shape[0] < 1 or centres.shape[1] != len(self.columns):
+            raise ConfigError(
+                f"centres must have k rows and one column for each of the {len(self.columns)} columns; "
+                f"got shape {centres.shape}."
+            )
+        if not np.isfinite(centres).all():
+            raise ConfigError(f"centres must be finite; got {np.sum(~np.isfinite(centres))} numbers that are not.")
+        _check_numbers(self)
+        _check_time(self.created)
+        if len(self.transcript_sha256) != 64 or set(self.transcript_sha256) - set("0123456789abcdef"):
+            raise ConfigError("transcript_sha256 must be 64 lower-case hexadecimal digits; got something else.")
+
+    @property
+    def k(self) -> int:
+        """The number of clusters."""
+        return int(self.centres.shape[0])
+
+    @property
+    def bytes_total(self) -> int:
+        """All bytes on the wire: in a star, what the parties sent and received is all there is."""
+        return sum(party.bytes_sent + party.bytes_received for party in self.parties)
+
+    @property
+    def messages_total(self) -> int:
+        """All messages, in both directions."""
+        return sum(party.messages_sent + party.messages_received for party in self.parties)
+
+
+def _check_numbers(result: Result) -> None:
+    """Refuse negative rounds and losses or times that are not finite: JSON could not hold them."""
+    if result.rounds < 0:
+        raise ConfigError(f"rounds must be at least 0; got {result.rounds}.")
+    named = {}
+    if result.evaluation is not None:
+        named["evaluation.loss"] = result.evaluation.loss
+        named["evaluation.reference_loss"] = result.evaluation.reference_loss
+    if result.network is not None:
+        named["network.simulated_s"] = result.network.simulated_s
+    for name, number in named.items():
+        if not (np.isfinite(number) and number >= 0):
+            raise ConfigError(f"{name} must be finite and at least 0; got {number}.")
+
+
+def _check_time(created: str) -> None:
+    """Refuse a time that is not ISO 8601 with an offset."""
+    try:
+        offset = datetime.fromisoformat(created).utcoffset()
+    except ValueError:
+        offset = None
+    if offset is None:
+        raise ConfigError("created must be an ISO 8601 time with an offset, such as 2026-01-31T12:00:00+00:00.")

@@ -1,0 +1,87 @@
+"""The printed report: says what a reader needs, in plain text that fits 100 columns."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.report.examples import make_result
+
+from cloister.data import Column
+from cloister.report.digits import format_bytes, format_seconds, format_value
+from cloister.report.folder import write_result
+from cloister.report.result import PartyTraffic, Result
+from cloister.report.text import make_console, print_report
+
+
+def render(result: Result, **options: Any) -> str:
+    out = io.StringIO()
+    print_report(result, make_console(out), **options)
+    return out.getvalue()
+
+
+def test_the_report_tells_everything(tmp_path: Path) -> None:
+    result = make_result()
+    text = render(result, folder=write_result(result, tmp_path / "r"))
+    rows = [" ".join(line.split()) for line in text.splitlines()]
+    assert "age systolic_bp bmi hba1c" in rows
+    assert "cluster 1 72.00 160.0 26.50 5.80" in rows
+    assert "this run 0.15 1.5000" in rows
+    assert "one joint table, best of 10 starts 0.1 1" in rows
+    assert "no party could" in text
+    assert "coordinator not the centres (it sees masked numbers)" in rows
+    assert "every party exactly the total of every cluster" in rows
+    assert "What breaks it: the coordinator and one party put together what they saw." in rows
+    assert "harbour 2.3 KiB 19.5 KiB 13 14 0" in rows
+    assert "On the network regWAN100 the messages would take 1.23 s (simulated)." in rows
+    assert "- A seed was given, so the masks are not secret." in rows
+    assert str(tmp_path / "r" / "result.json") in text
+    assert "\x1b" not in text
+
+
+def test_what_was_not_computed_is_not_told() -> None:
+    text = render(make_result(evaluation=None, network=None, notes=(), ring_bits=None))
+    for word in ("Loss", "network", "Notes", "Written", "ring"):
+        assert word not in text
+    assert "no masks" in text
+
+
+@pytest.mark.parametrize(("k", "d"), [(1, 1), (3, 30), (200, 2), (60, 70)])
+def test_any_shape_fits_the_width(k: int, d: int) -> None:
+    columns = tuple(Column(name=f"a rather long name for column {i}", low=0, high=1) for i in range(d))
+    text = render(make_result(columns=columns, centres=np.full((k, d), 0.5)))
+    assert max(len(line.rstrip()) for line in text.splitlines()) <= 100
+    assert len(text.splitlines()) < 600
+    if max(k, d) > 40:
+        assert "in centres.npz" in text
+
+
+def test_names_are_printed_as_they_are() -> None:
+    party = PartyTraffic(name="[bold]:smile:[/]", bytes_sent=1, bytes_received=1, messages_sent=1, messages_received=1)
+    text = render(make_result(parties=(party,), notes=("[link=x]y",)))
+    assert text.count("[bold]:smile:[/]") == 2
+    assert "[link=x]y" in text
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "expected"),
+    [
+        (45.2345, 18, 95, "45.23"),
+        (132.44, 80, 220, "132.4"),
+        (0.123456, 0, 1, "0.123"),
+        (123456.7, 0, 1e6, "123457"),
+        (-0.00001, -1, 1, "0.000"),
+        (1.23456e-12, 0, 1e-11, "1.235e-12"),
+        (1.5e200, 0, 1e201, "1.5e+200"),
+    ],
+)
+def test_digits_follow_the_public_range(value: float, low: float, high: float, expected: str) -> None:
+    assert format_value(value, Column(name="x", low=low, high=high)) == expected
+
+
+def test_units_are_readable() -> None:
+    assert [format_bytes(n) for n in (0, 1023, 1024, 5 * 2**30)] == ["0 B", "1023 B", "1.0 KiB", "5.0 GiB"]
+    assert [format_seconds(s) for s in (0.0123, 1.2345, 12345.6)] == ["12.3 ms", "1.23 s", "12,346 s"]
