@@ -113,3 +113,10 @@ def test_the_picture_in_the_documentation_names_every_unit():
     picture = (ROOT / "docs" / "architecture.md").read_text()
     for unit in LAYERS:
         assert unit in picture
+
+
+def test_the_readme_lists_the_units_in_topological_order():
+    rows = [line.split("`")[1] for line in (ROOT / "README.md").read_text().splitlines() if line.startswith("| `")]
+    listed = [row for row in rows if row in LAYERS]
+    assert sorted(listed) == sorted(LAYERS)
+    assert [LAYERS[unit] for unit in listed] == sorted(LAYERS.values())
