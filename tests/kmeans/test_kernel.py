@@ -193,6 +193,11 @@ def test_arguments_that_do_not_fit(
         cluster_sums(points, centres, **options)
 
 
+def test_with_a_radius_a_record_that_is_not_finite_is_excluded() -> None:
+    parts = cluster_sums(np.array([[0.0], [np.nan], [np.inf]]), np.zeros((1, 1)), radius=1.0)
+    assert (parts.counts.tolist(), parts.loss, parts.excluded) == ([1], 0.0, 2)
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("row", [0, 199])
 def test_records_that_are_not_finite_are_refused_without_naming_them(bad: float, row: int) -> None:

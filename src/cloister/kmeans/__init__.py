@@ -1,11 +1,11 @@
 """k-means, pure: no privacy, no messages, no files. Whatever is computed here stays where the records are.
 
 Reading order: :mod:`~cloister.kmeans.records` (what is read), :mod:`~cloister.kmeans.kernel` (the one pass
-over the data) with :mod:`~cloister.kmeans.blocks` (its compiled half) and :mod:`~cloister.kmeans.pool` (its
-threads), :mod:`~cloister.kmeans.assignment` (which record counts where) with :mod:`~cloister.kmeans.flow`
-(sizes by minimum-cost flow), :mod:`~cloister.kmeans.initialisation`, :mod:`~cloister.kmeans.lloyd`,
-:mod:`~cloister.kmeans.postprocess`, :mod:`~cloister.kmeans.metrics` and :mod:`~cloister.kmeans.agreement`
-(how good the result is).
+over the data) with :mod:`~cloister.kmeans.blocks` and :mod:`~cloister.kmeans.prefetch` (its compiled half)
+and :mod:`~cloister.kmeans.pool` (its threads), :mod:`~cloister.kmeans.assignment` (which record counts where)
+with :mod:`~cloister.kmeans.flow` (sizes by minimum-cost flow), :mod:`~cloister.kmeans.initialisation`,
+:mod:`~cloister.kmeans.lloyd`, :mod:`~cloister.kmeans.postprocess`, :mod:`~cloister.kmeans.metrics` and
+:mod:`~cloister.kmeans.agreement` (how good the result is).
 """
 
 from cloister.kmeans.agreement import (
