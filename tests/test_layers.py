@@ -16,14 +16,17 @@ LAYERS = {
     "roles": 2,
     "wire": 3,
     "kmeans": 3,
+    "privacy": 3,
     "aggregation": 4,
     "protocols": 5,
     "runtime": 6,
     "data": 6,
     "job": 7,
     "report": 8,
-    "simulation": 9,
-    "cli": 10,
+    "simulation_desks": 9,
+    "simulation": 10,
+    "audit": 11,
+    "cli": 12,
 }
 BANNED_EVERYWHERE = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal", "random"}
 BANNED_IN_ROLES = {"socket", "asyncio", "time", "threading", "concurrent", "multiprocessing", "selectors", "ssl", "os"}

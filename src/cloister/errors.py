@@ -10,7 +10,9 @@
     ├── LocalProtocolError            6   this program used a role wrongly: a bug on this side
     ├── RemoteProtocolError           7   a peer's message broke the protocol: the only error a hostile peer can cause
     ├── TooFewPartiesError            8   parties dropped out and fewer than the agreed minimum are left
-    └── MissingExtraError             9   an optional dependency is not installed
+    ├── MissingExtraError             9   an optional dependency is not installed
+    ├── BudgetError                   10  a release would pass the budget or a cap: ask for less
+    └── LedgerError                   11  a ledger file is damaged, edited, gone or of a newer program: restore it
 
 Every message says what must hold, what was got, and what to do. None carries a value of a record.
 """
@@ -20,10 +22,12 @@ from __future__ import annotations
 from typing import ClassVar
 
 __all__ = [
+    "BudgetError",
     "CloisterError",
     "ConfigError",
     "DataError",
     "InfeasibleError",
+    "LedgerError",
     "LocalProtocolError",
     "MissingExtraError",
     "PrecisionError",
@@ -89,3 +93,15 @@ class MissingExtraError(CloisterError, ImportError):
         super().__init__(
             f"{feature} needs the package {package!r}, which is not installed. Run: pip install 'cloister[{extra}]'"
         )
+
+
+class LedgerError(CloisterError, RuntimeError):
+    """A ledger cannot be read or trusted: damaged, edited, replaced, locked, missing, or written by a newer program."""
+
+    exit_code = 11
+
+
+class BudgetError(CloisterError, ValueError):
+    """A release would pass the privacy budget or a ledger's cap; raised before it is recorded or any noise is drawn."""
+
+    exit_code = 10

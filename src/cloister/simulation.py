@@ -7,7 +7,8 @@ every table, so it can compute the loss over all records and compare it with k-m
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cloister.crypto import Identity, Stream, make_entropy
+from cloister.crypto import Identity, make_entropy
 from cloister.data import Table, TableCheck, open_table, to_original, to_unit
 from cloister.errors import ConfigError, LocalProtocolError, PrecisionError
 from cloister.job import Job
@@ -28,23 +29,19 @@ from cloister.kmeans.assignment import (
     DistanceConstrained,
     Unconstrained,
 )
-from cloister.kmeans.kernel import cluster_sums
-from cloister.kmeans.lloyd import lloyd, weighted_kmeans
 from cloister.kmeans.records import FloatArray
 from cloister.numeric import FixedPoint
 from cloister.protocols.leakage import LeakageTable
 from cloister.protocols.multiparty_lloyd import CODEC, LEAKAGE, Agreement, LloydParty, Outcome, coordinate
 from cloister.protocols.multiparty_lloyd.agreement import MAX_RECORDS
-from cloister.report.result import Evaluation, Learned, NetworkTime, PartyTraffic, Result
+from cloister.report.evaluation import evaluate_centres
+from cloister.report.result import Learned, NetworkTime, PartyTraffic, Result
 from cloister.runtime import LocalRun, find_network, run_local
 from cloister.runtime.progress import OnProgress
+from cloister.simulation_desks import make_noise_plan, open_desks
 
 OnTable = Callable[[str, TableCheck], None]
 """Told what a party's table holds; it describes that party's records and is for that party's eyes."""
-
-_REFERENCE_RECORDS = 20_000
-_REFERENCE_RESTARTS = 10
-_REFERENCE_ITERATIONS = 50
 
 
 def simulate(
@@ -79,28 +76,36 @@ def simulate(
     identities = [Identity(make_entropy(f"identity of {party.name}", seed=job.seed)) for party in job.parties]
     agreement = make_agreement(job, tuple(identity.public_bytes for identity in identities))
     assignment = make_assignment(job)
-    parties = [
-        LloydParty(
-            number=number,
-            agreement=agreement,
-            records=table,
-            identity=identity,
-            entropy=make_entropy(f"party {number}", seed=job.seed),
+    with closing(open_desks(job, agreement, tables, session)) as desks:
+        desks.check_caps(agreement.iterations)
+        parties = [
+            LloydParty(
+                number=number,
+                agreement=agreement,
+                records=table,
+                identity=identity,
+                entropy=make_entropy(f"party {number}", seed=job.seed),
+                session=session,
+                assignment=assignment,
+                duty=desks.of_party(number),
+            )
+            for number, (table, identity) in enumerate(zip(tables, identities, strict=True), start=1)
+        ]
+        run = run_local(
+            coordinate(
+                agreement,
+                entropy=make_entropy("coordinator", seed=job.seed),
+                session=session,
+                duty=desks.of_coordinator(),
+            ),
+            parties,
+            codec=CODEC,
             session=session,
-            assignment=assignment,
+            names=[party.name for party in job.parties],
+            network=network,
+            network_seed=job.seed or 0,
+            on_progress=on_progress,
         )
-        for number, (table, identity) in enumerate(zip(tables, identities, strict=True), start=1)
-    ]
-    run = run_local(
-        coordinate(agreement, entropy=make_entropy("coordinator", seed=job.seed), session=session),
-        parties,
-        codec=CODEC,
-        session=session,
-        names=[party.name for party in job.parties],
-        network=network,
-        network_seed=job.seed or 0,
-        on_progress=on_progress,
-    )
     centres = _common_centres(parties)
     return Result(
         name=job.name,
@@ -117,9 +122,10 @@ def simulate(
         fractional_bits=agreement.fractional_bits,
         ring_bits=agreement.ring.bits if agreement.masked else None,
         seeded=job.seed is not None,
-        evaluation=_evaluate(tables, centres) if evaluate else None,
+        evaluation=evaluate_centres(tables, centres) if evaluate else None,
         network=None if network is None else NetworkTime(model=network.name, simulated_s=run.network_s or 0.0),
         notes=_notes(job),
+        card=desks.card(parties),
     )
 
 
@@ -140,6 +146,7 @@ def make_agreement(job: Job, directory: tuple[bytes, ...]) -> Agreement:
         initialisation=options.initialisation,
         start=() if options.start is None else tuple(map(tuple, to_unit(options.start, job.columns))),
         start_by="coordinator" if options.starter == "coordinator" else "parties",
+        noise=make_noise_plan(job),
         fractional_bits=options.fractional_bits,
         ring_bits=options.ring,
         max_records=job.data.max_records or MAX_RECORDS,
@@ -234,7 +241,9 @@ def _learned(table: LeakageTable) -> tuple[Learned, ...]:
 
 
 def _notes(job: Job) -> tuple[str, ...]:
-    notes = ["Sums and centres are exact: nothing here is differentially private."]
+    notes = []
+    if job.budget is None:
+        notes.append("Sums and centres are exact: nothing here is differentially private.")
     if job.protocol.name == "masked-centroid":
         notes.append(
             "The centres are averages of the parties' local centres, weighted equally whatever their size (thesis 5.4)."
@@ -246,46 +255,3 @@ def _notes(job: Job) -> tuple[str, ...]:
     if job.seed is not None:
         notes.append(f"Made with seed {job.seed}: reproducible, and whoever knows the seed can remove every mask.")
     return tuple(notes)
-
-
-class _AllRecords:
-    """The records of all tables; only a simulator has them."""
-
-    def __init__(self, tables: Sequence[Table]) -> None:
-        self._tables = tables
-
-    @property
-    def dimensions(self) -> int:
-        """The number of columns."""
-        return self._tables[0].dimensions
-
-    def batches(self) -> Iterator[FloatArray]:
-        """Yield every table's batches in turn."""
-        for table in self._tables:
-            yield from table.batches()
-
-    def sample(self, most: int) -> FloatArray:
-        """Every so-manieth record, at most about ``most``."""
-        every = -(-sum(table.check().records for table in self._tables) // most)
-        chosen, passed = [], 0
-        for batch in self.batches():
-            chosen.append(batch[-passed % every :: every])
-            passed += len(batch)
-        return np.concatenate(chosen)
-
-
-def _evaluate(tables: Sequence[Table], centres: FloatArray) -> Evaluation:
-    """The loss over all records, and that of k-means on one joint table: best of ten k-means++ starts, then Lloyd."""
-    records = _AllRecords(tables)
-    count = sum(table.check().records for table in tables)
-    sample = records.sample(_REFERENCE_RECORDS)
-    reference: FloatArray = sample[:1]
-    if len(sample) >= len(centres):
-        start = weighted_kmeans(
-            sample, len(centres), Stream.from_seed(0, "reference"), restarts=_REFERENCE_RESTARTS
-        ).centres
-        reference = lloyd(records, start, iterations=_REFERENCE_ITERATIONS, tolerance=1e-6).centres
-    return Evaluation(
-        loss=cluster_sums(records, centres).loss / count,
-        reference_loss=cluster_sums(records, reference).loss / count,
-    )

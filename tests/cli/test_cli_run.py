@@ -206,4 +206,4 @@ def test_the_demo_runs_twice_and_its_next_command_works(
     command = done.stdout.splitlines()[-1].split()
     assert command[:2] == ["cloister", "predict"]
     assert invoke(*command[1:]).exit_code == 0
-    assert len(Path("labels.csv").read_text().splitlines()) == 501
+    assert len(Path("labels.csv").read_text().splitlines()) == 5001

@@ -11,7 +11,7 @@ import pytest
 
 from cloister.data import Column, sample_folder
 from cloister.errors import ConfigError
-from cloister.job import DataOptions, Job, JobParty, ProtocolOptions, load_job, parse_job
+from cloister.job import Budget, DataOptions, Job, JobParty, ProtocolOptions, load_job, parse_job
 from cloister.job.template import TemplateParty, render_template
 
 GOOD = """\
@@ -81,6 +81,21 @@ def test_who_starts_follows_from_the_protocol(name: Any, options: dict[str, Any]
 
 
 BUDGET = "[budget]\nepsilon = 1.0\ndelta = 1e-6\n"
+# From "iterations" to "[clusters]", a private protocol with something wrong: the replacement, the line, words.
+PRIVATE: list[tuple[str, int, list[str]]] = [
+    ("", 3, ["protocol.name", "come with a [budget]", "epsilon = 1.0"]),
+    ("[budget]\nepsilon = 1.0\n", 5, ["budget.delta", "greater than 0 with Gaussian noise", "laplace"]),
+    (BUDGET + "unit = 'client'\n", 8, ["budget.unit", '"record"', "not bounded"]),
+    (BUDGET.replace("1.0", "-1"), 6, ["budget.epsilon", "greater than 0", "-1"]),
+    ("noise = 'uniform'\n" + BUDGET, 5, ["protocol.noise", "gaussian, laplace"]),
+    ("norm_bound = 0\n" + BUDGET, 5, ["protocol.norm_bound", "greater than 0"]),
+    ("assignment = 'constrained-non-exclusive'\nsize_min = 3\n" + BUDGET, 5, ["protocol.assignment", "unconstrained"]),
+    ("placement = 'cloud'\n" + BUDGET, 5, ["protocol.placement", "aggregator, shared, local"]),
+    ("placement = 'shared'\n" + BUDGET, 2, ["protocol.colluding_max", "at least 1"]),
+    ("colluding_max = 1\n" + BUDGET, 5, ["protocol.colluding_max", "shared", "Remove"]),
+    ("placement = 'shared'\ncolluding_max = 2\n" + BUDGET, 6, ["protocol.colluding_max", "from 1 to 1"]),
+    (BUDGET + "[ledger]\npath = ''\n", 9, ["ledger.path", "folder"]),
+]
 # what is replaced, by what, the line, and words of the message in order
 BROKEN: list[tuple[str, str, int | None, list[str]]] = [
     (
@@ -189,15 +204,43 @@ BROKEN: list[tuple[str, str, int | None, list[str]]] = [
     ("[clusters]", "[data]\nmax_records = 0\n[clusters]", 6, ["data.max_records", "got 0"]),
     ("[clusters]", "[run]\nseed = -1\n[clusters]", 6, ["run.seed", "from 0", "-1"]),
     ("[clusters]", "[network]\nname = 'LAN'\n[clusters]", 6, ["network.name", "known key (model)"]),
-    ("[clusters]", BUDGET + "[clusters]", 5, ["budget", "exact aggregates", "remove [budget]", "privacy core"]),
+    ("[clusters]", BUDGET + "[clusters]", 5, ["budget", "exact aggregates", "remove [budget]", "mask-noise-average"]),
     ("[clusters]", BUDGET.replace("1.0", "0") + "[clusters]", 6, ["budget.epsilon", "greater than 0"]),
-    ("[clusters]", BUDGET.replace("1e-6", "1") + "[clusters]", 7, ["budget.delta", "between 0 and 1"]),
+    ("[clusters]", BUDGET.replace("1e-6", "1") + "[clusters]", 7, ["budget.delta", "less than 1"]),
+    ("[clusters]", "[run]\nsecure = true\nseed = 7\n[clusters]", 7, ["run.seed", "left out in secure mode", "7"]),
+    ("[clusters]", "[run]\nsecure = 1\n[clusters]", 6, ["run.secure", "true or false"]),
     ("[clusters]", BUDGET + "unit = 'row'\n[clusters]", 8, ["budget.unit", "record, client"]),
     ("[clusters]", "[ledger]\npath = 'l.jsonl'\n[clusters]", 5, ["ledger", "[budget]"]),
     ("iterations = 12", "iterations = ", 4, ["valid TOML"]),
     ("iterations = 12", "iterations = 12\niterations = 13", 5, ["valid TOML"]),
     ("iterations = 12", "iterations = " + "9" * 5000, None, ["TOML"]),
 ]
+
+
+def test_a_private_job_is_read() -> None:
+    text = GOOD.replace("masked-sum-count", "mask-noise-average").replace("[clusters]", BUDGET + "[clusters]")
+    job = parse_job(text)
+    assert job.budget == Budget(epsilon=1.0, delta=1e-6, unit="record")
+    assert (job.protocol.noise, job.protocol.placement, job.protocol.norm_bound) == (None, None, None)
+    laplace = text.replace("delta = 1e-6", "").replace("iterations = 12", "iterations = 12\nnoise = 'laplace'")
+    assert parse_job(laplace).budget == Budget(epsilon=1.0, delta=0.0)
+
+
+@pytest.mark.parametrize(("inserted", "line", "words"), PRIVATE, ids=[f"{text[:30]!r}" for text, _, _ in PRIVATE])
+def test_a_broken_private_job_is_told_with_line_and_key(inserted: str, line: int, words: list[str]) -> None:
+    text = GOOD.replace("masked-sum-count", "mask-noise-average").replace("[clusters]", inserted + "[clusters]")
+    with pytest.raises(ConfigError) as caught:
+        parse_job(text, source_name="job.toml")
+    message = str(caught.value)
+    assert message.startswith(f"job.toml:{line}: "), message
+    for word in words:
+        assert word in message, message
+
+
+@pytest.mark.parametrize("key", ["noise = 'laplace'", "norm_bound = 1.0", "placement = 'local'", "colluding_max = 1"])
+def test_noise_options_need_a_private_protocol(key: str) -> None:
+    with pytest.raises(ConfigError, match="adds no noise"):
+        parse_job(GOOD.replace("iterations = 12", f"iterations = 12\n{key}"))
 
 
 @pytest.mark.parametrize(("old", "new", "line", "words"), BROKEN, ids=[f"{new[:40]!r}" for _, new, _, _ in BROKEN])

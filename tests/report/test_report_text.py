@@ -13,8 +13,9 @@ from tests.report.examples import make_result
 from cloister.data import Column
 from cloister.report.digits import format_bytes, format_seconds, format_value
 from cloister.report.folder import write_result
+from cloister.report.layout import make_console
 from cloister.report.result import PartyTraffic, Result
-from cloister.report.text import make_console, print_report
+from cloister.report.text import print_report
 
 
 def render(result: Result, **options: Any) -> str:

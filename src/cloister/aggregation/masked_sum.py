@@ -15,7 +15,7 @@ sessions and a nonce never for two vectors; a repeated request gets the first an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -54,13 +54,22 @@ def unpack_members(bitmap: bytes, parties: int) -> tuple[int, ...]:
     return tuple(number for number in range(1, parties + 1) if bits >> (number - 1) & 1)
 
 
-def sum_masked(vectors: Mapping[int, NDArray[Any]], ring: Ring, *, round_: int, parties: int) -> Aggregate:
-    """Add the masked vectors of the parties that answered (thesis 2.2.1, step 3)."""
-    return Aggregate(
-        round_,
-        pack_members(vectors, parties),
-        Array.of(ring.sum([vectors[party] for party in sorted(vectors)])),
-    )
+def sum_masked(
+    vectors: Mapping[int, NDArray[Any]],
+    ring: Ring,
+    *,
+    round_: int,
+    parties: int,
+    plain_addition: Callable[[NDArray[Any]], NDArray[Any]] | None = None,
+) -> Aggregate:
+    """Add the masked vectors of the parties that answered (thesis 2.2.1, step 3).
+
+    ``plain_addition`` is the optional step 4: what the coordinator adds to the sum that it cannot read, such as noise.
+    """
+    total = ring.sum([vectors[party] for party in sorted(vectors)])
+    if plain_addition is not None:
+        total = plain_addition(total)
+    return Aggregate(round_, pack_members(vectors, parties), Array.of(total))
 
 
 class MaskSchedule:

@@ -1,4 +1,4 @@
-"""The command line: ``cloister run | init | predict | demo | networks``. One module a command.
+"""The command line: ``cloister demo | init | run | predict | audit | ledger | networks``. One module a command.
 
 Results go to standard output; progress, warnings and errors go to standard error. Numerical modules are
 imported when a command runs, so that ``cloister --help`` answers at once.
@@ -12,9 +12,11 @@ from typing import Annotated
 
 import typer
 
+from cloister.cli.audit import audit
 from cloister.cli.demo import demo
 from cloister.cli.failures import EXIT_CODES_HELP, guard
 from cloister.cli.init import init
+from cloister.cli.ledger import ledger_app
 from cloister.cli.networks import networks
 from cloister.cli.predict import predict
 from cloister.cli.run import run
@@ -29,8 +31,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     epilog=EXIT_CODES_HELP,
 )
-for command in (demo, init, run, predict, networks):
+for command in (demo, init, run, predict, audit, networks):
     app.command()(guard(command))
+app.add_typer(ledger_app, name="ledger")
 
 
 @app.callback(invoke_without_command=True)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from cloister.cli.progress import show_progress
 from cloister.data import TableCheck, open_table, to_original
 from cloister.errors import ConfigError, MissingExtraError
 from cloister.job import Job
 from cloister.kmeans.records import FloatArray
+from cloister.report.evaluation import AllRecords
 from cloister.report.folder import check_destination, write_result
+from cloister.report.layout import make_console
 from cloister.report.picture import draw_picture
-from cloister.report.text import make_console, print_report
+from cloister.report.text import print_report
 from cloister.simulation import simulate
 
 _MOST_DRAWN = 5_000
@@ -72,11 +72,4 @@ def sample_records(job: Job) -> FloatArray:
         if path is None:
             raise ConfigError(f"party {party.name} must have the key data for its records to be drawn; got none.")
         tables.append(open_table(path, job.columns, match=job.data.match))
-    every = -(-sum(table.check().records for table in tables) // _MOST_DRAWN)
-    chosen = []
-    for table in tables:
-        skipped = 0
-        for points in table.batches():
-            chosen.append(points[-skipped % every :: every])
-            skipped += len(points)
-    return to_original(np.concatenate(chosen), job.columns)
+    return to_original(AllRecords(tables).sample(_MOST_DRAWN), job.columns)

@@ -16,10 +16,12 @@ from typing import ParamSpec
 import typer
 
 from cloister.errors import (
+    BudgetError,
     CloisterError,
     ConfigError,
     DataError,
     InfeasibleError,
+    LedgerError,
     LocalProtocolError,
     MissingExtraError,
     PrecisionError,
@@ -29,6 +31,7 @@ from cloister.errors import (
 
 P = ParamSpec("P")
 
+EXIT_REFUTED = 12  # no error: an audit did its work
 EXIT_UNEXPECTED = 70  # as in sysexits.h: an internal error
 EXIT_STOPPED = 130  # 128 + SIGINT
 _MEANINGS: dict[type[CloisterError], str] = {
@@ -40,6 +43,8 @@ _MEANINGS: dict[type[CloisterError], str] = {
     RemoteProtocolError: "a party's message broke the protocol",
     TooFewPartiesError: "too few parties are left",
     MissingExtraError: "an optional dependency is not installed",
+    BudgetError: "the privacy budget does not allow a release",
+    LedgerError: "a ledger file is damaged, edited or missing",
 }
 # The \b keeps the lines as they are.
 EXIT_CODES_HELP = "\b\nExit codes:\n" + "\n".join(
@@ -47,6 +52,7 @@ EXIT_CODES_HELP = "\b\nExit codes:\n" + "\n".join(
     for code, meaning in [
         (0, "done"),
         *((error.exit_code, meaning) for error, meaning in _MEANINGS.items()),
+        (EXIT_REFUTED, "an audit with --claim refuted the job's claim"),
         (EXIT_UNEXPECTED, "an unexpected error; CLOISTER_TRACEBACK=1 shows where"),
         (EXIT_STOPPED, "stopped"),
     ]

@@ -10,7 +10,7 @@ def networks() -> None:
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
-    from cloister.report.text import make_console  # noqa: PLC0415
+    from cloister.report.layout import make_console  # noqa: PLC0415
     from cloister.runtime.network import NETWORKS  # noqa: PLC0415 (not before it is needed)
 
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)

@@ -32,7 +32,7 @@ class ArrowSource:
     def __init__(self, source: Any, columns: Sequence[Column], match: Match, *, label: str | None = None) -> None:
         pa = _import_pyarrow("reading Arrow data")
         self.label = label or f"Arrow {type(source).__name__}"
-        self._read_once = isinstance(source, pa.RecordBatchReader)
+        self.read_once = isinstance(source, pa.RecordBatchReader)
         self._spent = False
         self._source = source
         self._names = tuple(column.name for column in columns)
@@ -42,7 +42,7 @@ class ArrowSource:
         """Yield raw values in chunks; see :class:`cloister.data.source.Source`."""
         if self._spent:
             raise DataError(f"{self.label}: a stream can be read once; it has been. Make a new one, or give a table.")
-        self._spent = self._read_once
+        self._spent = self.read_once
         batches = iter(self._open())
         while (batch := _next_batch(batches, self.label)) is not None:
             yield from _convert_batch(batch, self._names, faults, most_rows)
@@ -50,13 +50,14 @@ class ArrowSource:
     def _open(self) -> Any:
         """Return a reader of record batches."""
         pa = _import_pyarrow("reading Arrow data")
-        return self._source if self._read_once else pa.RecordBatchReader.from_stream(self._source)
+        return self._source if self.read_once else pa.RecordBatchReader.from_stream(self._source)
 
 
 class ArrowFiles:
     """A Parquet or Arrow file, or a folder of Parquet files in the order of their paths."""
 
     in_memory = False
+    read_once = False
 
     def __init__(self, path: Path, columns: Sequence[Column], match: Match, *, label: str) -> None:
         _import_pyarrow("reading Parquet" if path.is_dir() or path.suffix.lower() in _PARQUET else "reading Arrow")

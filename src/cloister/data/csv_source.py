@@ -42,6 +42,7 @@ class CsvSource:
     """
 
     in_memory = False
+    read_once = False
 
     def __init__(
         self,

@@ -20,6 +20,7 @@ class ArraySource:
     """A two-dimensional NumPy array. It has no names, so it must hold the job's columns and nothing else."""
 
     in_memory = True
+    read_once = False
 
     def __init__(self, array: NDArray[Any], columns: Sequence[Column], *, label: str | None = None) -> None:
         self.label = label or "NumPy array"
@@ -51,6 +52,7 @@ class FrameSource:
     """A pandas DataFrame, with NumPy or nullable column types."""
 
     in_memory = True
+    read_once = False
 
     def __init__(self, frame: Any, columns: Sequence[Column], match: Match, *, label: str | None = None) -> None:
         self.label = label or "pandas DataFrame"

@@ -25,6 +25,10 @@ class Source(Protocol):
     def in_memory(self) -> bool:
         """Whether the records are in memory already; then the encoded ones are kept whatever their size."""
 
+    @property
+    def read_once(self) -> bool:
+        """Whether a second reading is impossible."""
+
     def read(self, faults: Faults, most_rows: int) -> Iterator[FloatArray]:
         """Yield (n, d) arrays of at most ``most_rows`` rows; a cell that ``faults`` counted is NaN."""
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.data.columns import Column, column_highs, column_lows, to_unit
+from cloister.data.columns import Column, column_highs, column_lows, to_original, to_unit
 from cloister.data.faults import Faults, count_of
 from cloister.data.source import Source
 from cloister.errors import ConfigError, DataError
@@ -163,6 +163,18 @@ class Table:
                 f"{count_of(check.records, 'record')} and now has {records}. "
                 f"Run again with a copy that nothing writes to."
             )
+
+    def raw_batches(self) -> Iterator[FloatArray]:
+        """Yield the records in original units, neither clipped nor rounded: what a fingerprint recognises them by.
+
+        A stream that can be read only once has been read by then: its encoded records are mapped back instead.
+        """
+        self.check()
+        if self._source.read_once:
+            for batch in self.batches():
+                yield to_original(batch, self._columns)
+            return
+        yield from self._read_raw(Faults(self._columns))
 
     def _read_raw(self, faults: Faults) -> Iterator[FloatArray]:
         """Yield raw values in batches of exactly ``batch_rows`` rows, but for the last."""

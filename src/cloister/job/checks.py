@@ -21,7 +21,10 @@ if TYPE_CHECKING:
     from cloister.data.columns import Column
     from cloister.job.model import Budget, Job, JobParty, ProtocolOptions
 
-PROTOCOLS = ("naive", "masked-sum-count", "masked-centroid")
+PROTOCOLS = ("naive", "masked-sum-count", "masked-centroid", "mask-noise-average")
+PRIVATE_PROTOCOLS = ("mask-noise-average",)
+NOISES = ("gaussian", "laplace")
+PLACEMENTS = ("aggregator", "shared", "local")
 INITIALISATIONS = ("sphere-packing", "random", "given")
 UNITS = ("record", "client")
 MATCHES = ("order", "name")
@@ -64,7 +67,12 @@ def check_job(job: Job) -> None:
         check_text(("network", "model"), job.network)
     if job.seed is not None:
         check_integer(("run", "seed"), job.seed, 0, MAX_SEED)
-    _check_budget(job.budget, job.ledger, job.protocol.name)
+    if not isinstance(job.secure, bool):
+        refuse(("run", "secure"), "be true or false", show_value(job.secure))
+    if job.secure and job.seed is not None:
+        what_to_do = "Whoever knows the seed can remove every mask and all noise: remove it, or secure = true."
+        refuse(("run", "seed"), "be left out in secure mode", show_value(job.seed), what_to_do)
+    _check_budget(job.budget, job.ledger, job.protocol, len(job.parties))
 
 
 def check_bounds(path: KeyPath, low: object, high: object) -> None:
@@ -204,23 +212,69 @@ def _check_assignment(protocol: ProtocolOptions, k: int) -> None:
         refuse(("protocol", "size_min"), "be at most size_max", got, "Swap them.")
 
 
-def _check_budget(budget: Budget | None, ledger: str | None, protocol: str) -> None:
-    """Refuse a budget that is none, and any budget with a protocol that adds no noise."""
+def _check_budget(budget: Budget | None, ledger: str | None, protocol: ProtocolOptions, parties: int) -> None:
+    """Refuse a budget that is none, any budget with a protocol that adds no noise, and noise without a budget."""
+    private = protocol.name in PRIVATE_PROTOCOLS
+    for key in ("noise", "norm_bound", "placement", "colluding_max"):
+        if getattr(protocol, key) is not None and not private:
+            what_to_do = f"The protocol {protocol.name} adds no noise: remove it."
+            refuse(("protocol", key), f"come with one of {', '.join(PRIVATE_PROTOCOLS)}", protocol.name, what_to_do)
     if ledger is not None:
         if not isinstance(ledger, str) or not ledger.strip():
-            refuse(("ledger", "path"), "be the path of a file", show_value(ledger))
+            refuse(("ledger", "path"), "be the path of a folder", show_value(ledger))
         if budget is None:
             what_to_do = "A ledger records what a budget spends: remove [ledger]."
             refuse(("ledger",), "come with a [budget]", "none", what_to_do)
     if budget is None:
+        if private:
+            what_to_do = "Write: [budget], epsilon = 1.0, delta = 1e-6. It is what all releases together may cost."
+            refuse(("protocol", "name"), "come with a [budget]", f"{protocol.name} without one", what_to_do)
         return
     if check_number(("budget", "epsilon"), budget.epsilon) <= 0:
         refuse(("budget", "epsilon"), "be greater than 0", show_value(budget.epsilon))
-    if not 0 < check_number(("budget", "delta"), budget.delta) < 1:
-        refuse(("budget", "delta"), "lie between 0 and 1, both excluded", show_value(budget.delta))
+    if not 0 <= check_number(("budget", "delta"), budget.delta) < 1:
+        refuse(("budget", "delta"), "be at least 0 and less than 1", show_value(budget.delta))
     check_choice(("budget", "unit"), budget.unit, UNITS)
-    what_to_do = (
-        f"The protocol {protocol} releases exact aggregates, so a budget would promise what it does not "
-        "keep: remove [budget]. Protocols with differential privacy come with the privacy core."
-    )
-    refuse(("budget",), "be left out", f"epsilon = {show_value(budget.epsilon)}", what_to_do)
+    if not private:
+        what_to_do = (
+            f"The protocol {protocol.name} releases exact aggregates, so a budget would promise what it does not "
+            "keep: remove [budget], or use mask-noise-average."
+        )
+        refuse(("budget",), "be left out", f"epsilon = {show_value(budget.epsilon)}", what_to_do)
+    _check_noise(budget, protocol)
+    _check_placement(protocol, parties)
+
+
+def _check_placement(protocol: ProtocolOptions, parties: int) -> None:
+    """Refuse shares of noise that dropouts or colluding parties would leave too small."""
+    if protocol.placement is not None:
+        check_choice(("protocol", "placement"), protocol.placement, PLACEMENTS)
+    path: KeyPath = ("protocol", "colluding_max")
+    if protocol.placement != "shared":
+        if protocol.colluding_max is not None:
+            refuse(path, 'come with placement = "shared"', show_value(protocol.placement), "Remove it.")
+        return
+    if protocol.colluding_max is None:
+        refuse(path, 'be given with placement = "shared"', "none", "Each party knows its own share: write at least 1.")
+    check_integer(path, protocol.colluding_max, 1, parties - 1)
+    if protocol.min_parties < parties - protocol.colluding_max:
+        must = f"be at least {parties - protocol.colluding_max}, the fewest parties whose shares make up the noise"
+        refuse(("protocol", "min_parties"), must, f"{protocol.min_parties} of {parties} parties")
+
+
+def _check_noise(budget: Budget, protocol: ProtocolOptions) -> None:
+    """Refuse noise that the budget does not fit, and a unit or an assignment whose sensitivity is not bounded."""
+    if protocol.noise is not None:
+        check_choice(("protocol", "noise"), protocol.noise, NOISES)
+    if budget.delta == 0 and protocol.noise != "laplace":
+        what_to_do = 'Gaussian noise cannot give pure epsilon: write delta = 1e-6, or noise = "laplace" in [protocol].'
+        refuse(("budget", "delta"), "be greater than 0 with Gaussian noise", show_value(budget.delta), what_to_do)
+    if budget.unit != "record":
+        what_to_do = "One client's sums are not bounded in this protocol: a whole client cannot be hidden."
+        refuse(("budget", "unit"), f'be "record" for {protocol.name}', show_value(budget.unit), what_to_do)
+    if protocol.assignment != "unconstrained":
+        what_to_do = "Under size constraints one record can move others, so the sensitivity would not hold."
+        got = show_value(protocol.assignment)
+        refuse(("protocol", "assignment"), f'be "unconstrained" for {protocol.name}', got, what_to_do)
+    if protocol.norm_bound is not None and check_number(("protocol", "norm_bound"), protocol.norm_bound) <= 0:
+        refuse(("protocol", "norm_bound"), "be greater than 0", show_value(protocol.norm_bound))

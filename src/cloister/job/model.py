@@ -12,7 +12,7 @@ from typing import Literal
 from cloister.data.columns import Column
 from cloister.job.checks import check_job
 
-ProtocolName = Literal["naive", "masked-sum-count", "masked-centroid"]
+ProtocolName = Literal["naive", "masked-sum-count", "masked-centroid", "mask-noise-average"]
 InitialisationName = Literal["sphere-packing", "random", "given"]
 Starter = Literal["parties", "coordinator", "job"]
 AssignmentName = Literal[
@@ -26,12 +26,12 @@ AssignmentName = Literal[
 
 @dataclass(frozen=True, kw_only=True)
 class ProtocolOptions:
-    """The section ``[protocol]``: which protocol of the thesis, chapter 5, and how it runs.
+    """The section ``[protocol]``: which protocol of the thesis and how it runs.
 
     Attributes
     ----------
     name
-        Naive (5.2), masked sum/count (5.3) or masked centroid (5.4).
+        Naive (5.2), masked sum/count (5.3), masked centroid (5.4), or mask, noise then average (7.2.4).
     iterations
         Rounds of Lloyd's algorithm.
     initialisation, start_by, start
@@ -45,6 +45,10 @@ class ProtocolOptions:
         The local assignment (thesis 4.1, FastLloyd 7.1) and its constraints. ``radius`` is in unit scaling.
     min_parties
         The run aborts when fewer parties answer.
+    noise, norm_bound, placement, colluding_max
+        With ``mask-noise-average``: Gaussian (default) or Laplace noise; a bound on a record's length in unit scaling
+        (longer records are shortened to it; the noise shrinks with it); who adds the noise: the coordinator (default),
+        every party a share that up to ``colluding_max`` of them may tell each other, or every party all of it.
     """
 
     name: ProtocolName
@@ -63,6 +67,10 @@ class ProtocolOptions:
     memberships_max: int | None = None
     radius: float | None = None
     min_parties: int = 2
+    noise: Literal["gaussian", "laplace"] | None = None
+    norm_bound: float | None = None
+    placement: Literal["aggregator", "shared", "local"] | None = None
+    colluding_max: int | None = None
 
     @property
     def starter(self) -> Starter:
@@ -110,7 +118,7 @@ class Budget:
     """The section ``[budget]``: what all releases together may cost, and whose presence is hidden."""
 
     epsilon: float
-    delta: float
+    delta: float = 0.0
     unit: Literal["record", "client"] = "record"
 
 
@@ -133,7 +141,9 @@ class Job:
     network
         ``network.model``: the name of a network model, or None.
     seed
-        ``run.seed``: makes a simulation reproducible, and its masks known to whoever knows the seed.
+        ``run.seed``: makes a simulation reproducible, and its masks and noise known to whoever knows the seed.
+    secure
+        ``run.secure``: keys and noise must come from the operating system; a seed is refused.
     ledger
         ``ledger.path``, relative to the folder.
     folder
@@ -153,6 +163,7 @@ class Job:
     data: DataOptions = field(default_factory=DataOptions)
     network: str | None = None
     seed: int | None = None
+    secure: bool = False
     budget: Budget | None = None
     ledger: str | None = None
     folder: Path = Path()

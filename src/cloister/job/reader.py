@@ -47,7 +47,7 @@ _SECTION_KEYS: dict[str, tuple[str, ...]] = {
     "clusters": ("k",),
     "data": tuple(f.name for f in fields(DataOptions)),
     "network": ("model",),
-    "run": ("seed",),
+    "run": ("seed", "secure"),
     "budget": tuple(f.name for f in fields(Budget)),
     "ledger": ("path",),
 }
@@ -146,6 +146,7 @@ def _read_job(document: dict[str, Any], folder: Path) -> Job:
         data=_build(DataOptions, ("data",), document.get("data", {})),
         network=document.get("network", {}).get("model"),
         seed=document.get("run", {}).get("seed"),
+        secure=document.get("run", {}).get("secure", False),
         budget=_build(Budget, ("budget",), document["budget"]) if "budget" in document else None,
         ledger=document.get("ledger", {}).get("path"),
         folder=folder,

@@ -10,6 +10,7 @@ class Learns(Enum):
     """How much of a value a role learns."""
 
     EXACT = "exactly"
+    NOISY = "with DP noise"
     OWN = "only its own"
     NOTHING = "nothing of"
 

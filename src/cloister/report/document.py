@@ -9,6 +9,7 @@ import msgspec
 
 from cloister.data.columns import Column
 from cloister.errors import ConfigError
+from cloister.privacy.card import PrivacyCard
 from cloister.report.result import Evaluation, Learned, NetworkTime, PartyTraffic, Result
 
 SCHEMA = 1
@@ -43,6 +44,7 @@ class _Document(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     evaluation: Evaluation | None
     network: NetworkTime | None
     notes: tuple[str, ...]
+    card: PrivacyCard | None = None
 
 
 def encode_document(result: Result) -> bytes:

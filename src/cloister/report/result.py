@@ -15,6 +15,7 @@ import numpy as np
 from cloister.data.columns import Column
 from cloister.errors import ConfigError
 from cloister.kmeans.records import FloatArray
+from cloister.privacy.card import PrivacyCard
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -114,6 +115,8 @@ class Result:
         Only in simulations; ``network`` only with a network model.
     notes
         What the reader must know besides.
+    card
+        What is promised and what it cost, where the protocol is differentially private.
 
     Raises
     ------
@@ -138,6 +141,7 @@ class Result:
     evaluation: Evaluation | None = None
     network: NetworkTime | None = None
     notes: tuple[str, ...] = ()
+    card: PrivacyCard | None = None
 
     def __post_init__(self) -> None:
         centres = np.array(self.centres, dtype=np.float64, order="C")  # a copy: a result does not change

@@ -5,31 +5,20 @@ Written with rich, so that it is coloured on a terminal and plain text of at mos
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TextIO
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
+from cloister.report.card_text import print_card
 from cloister.report.digits import format_bytes, format_seconds, format_value
+from cloister.report.layout import make_table, print_heading, print_line, print_table
 from cloister.report.result import Learned, Result
 
-WIDTH = 100
 _MOST_ROWS = 40
 _CELL_WIDTH = 12  # a value, and the blanks around it
 _LONGEST_HEADING = 24
-
-
-def make_console(file: TextIO | None = None, *, stderr: bool = False) -> Console:
-    """Make a console that prints names as they are, without obeying markup, at most 100 columns wide."""
-    console = Console(file=file, stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=False)
-    console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
-    return console
 
 
 def print_report(result: Result, console: Console, *, folder: Path | None = None) -> None:
@@ -45,44 +34,22 @@ def print_report(result: Result, console: Console, *, folder: Path | None = None
         Where it was written, named at the end.
     """
     parties = ", ".join(party.name for party in result.parties)
-    _print_heading(console, f"{result.name}: {result.k} clusters over the records of {len(result.parties)} parties")
-    _print_line(console, f"{parties}; protocol {result.protocol}; {result.rounds} rounds")
+    print_heading(console, f"{result.name}: {result.k} clusters over the records of {len(result.parties)} parties")
+    print_line(console, f"{parties}; protocol {result.protocol}; {result.rounds} rounds")
     _print_centres(result, console)
     _print_loss(result, console)
+    if result.card is not None:
+        print_card(result.card, console, unit_step=2.0**-result.fractional_bits)
     _print_leakage(result, console)
     _print_traffic(result, console)
     if result.notes:
-        _print_heading(console, "Notes")
+        print_heading(console, "Notes")
         for note in result.notes:
-            _print_line(console, f"- {note}")
+            print_line(console, f"- {note}")
     if folder is not None:
-        _print_heading(console, "Written")
+        print_heading(console, "Written")
         for path in sorted(folder.iterdir()):
             console.print(Text(f"  {path}"), soft_wrap=True)
-
-
-def _print_heading(console: Console, text: str) -> None:
-    """Print a section's heading, with an empty line before it."""
-    console.print()
-    console.print(Text(text, style="bold"))
-
-
-def _print_line(console: Console, text: str) -> None:
-    """Print wrapped text, indented as the tables are."""
-    console.print(Text(textwrap.fill(text, console.width, initial_indent="  ", subsequent_indent="  ")))
-
-
-def _make_table(*headings: str, left: int = 1) -> Table:
-    """Make a table whose first ``left`` columns hold words and whose others hold numbers."""
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold", padding=(0, 1))
-    for i, heading in enumerate(headings):
-        table.add_column(Text(heading), justify="left" if i < left else "right", overflow="fold")
-    return table
-
-
-def _print_table(console: Console, table: Table) -> None:
-    """Print a table, indented."""
-    console.print(Padding(table, (0, 0, 0, 2), expand=False))
 
 
 def _print_centres(result: Result, console: Console) -> None:
@@ -97,15 +64,15 @@ def _print_centres(result: Result, console: Console) -> None:
     if len(names) > 7 and result.k < len(names):
         rows, across, corner = names, clusters, "column"
         cells = [list(column) for column in zip(*cells, strict=True)]
-    _print_heading(console, "Centres, in original units")
+    print_heading(console, "Centres, in original units")
     shown = min(len(rows), _MOST_ROWS)
     for chosen in _fit_across(across, console.width):
-        table = _make_table(corner, *(_shorten(across[j]) for j in chosen))
+        table = make_table(corner, *(_shorten(across[j]) for j in chosen))
         for i in range(shown):
             table.add_row(Text(_shorten(rows[i])), *(cells[i][j] for j in chosen))
-        _print_table(console, table)
+        print_table(console, table)
     if shown < len(rows):
-        _print_line(console, f"and {len(rows) - shown} more rows, in centres.npz")
+        print_line(console, f"and {len(rows) - shown} more rows, in centres.npz")
 
 
 def _shorten(name: str) -> str:
@@ -130,27 +97,28 @@ def _print_loss(result: Result, console: Console) -> None:
     evaluation = result.evaluation
     if evaluation is None:
         return
-    _print_heading(console, "Loss: mean squared distance of a record to its centre, columns scaled to [-1, 1]")
-    table = _make_table("", "loss", "ratio")
+    print_heading(console, "Loss: mean squared distance of a record to its centre, columns scaled to [-1, 1]")
+    table = make_table("", "loss", "ratio")
     ratio = "-" if evaluation.ratio is None else f"{evaluation.ratio:.4f}"
     table.add_row("this run", f"{evaluation.loss:.6g}", ratio)
     table.add_row("one joint table, best of 10 starts", f"{evaluation.reference_loss:.6g}", "1")
-    _print_table(console, table)
-    _print_line(console, "Computed by the simulator, which holds every record; no party could.")
+    print_table(console, table)
+    print_line(console, "Computed by the simulator, which holds every record; no party could.")
 
 
 def _print_leakage(result: Result, console: Console) -> None:
     """Print who learned what, role by role, and what breaks it."""
-    _print_heading(console, "Who learned what")
-    table = _make_table("who", "learns", "what", left=3)
+    print_heading(console, "Who learned what")
+    table = make_table("who", "learns", "what", left=3)
     previous = ""
     for row in result.leakage:
         if previous and row.role != previous:
             table.add_row("", "", "")
         table.add_row(Text(row.role if row.role != previous else ""), Text(row.how), Text(_describe(row)))
         previous = row.role
-    _print_table(console, table)
-    _print_line(console, f"What breaks it: {result.breaks_if}")
+    print_table(console, table)
+    if result.card is None:  # a card has said it already
+        print_line(console, f"What breaks it: {result.breaks_if}")
 
 
 def _describe(row: Learned) -> str:
@@ -161,8 +129,8 @@ def _describe(row: Learned) -> str:
 
 def _print_traffic(result: Result, console: Console) -> None:
     """Print bytes, messages and missed rounds per party, the coordinator's total, and the simulated time."""
-    _print_heading(console, "Traffic")
-    table = _make_table("party", "sent", "received", "messages out", "messages in", "rounds missed")
+    print_heading(console, "Traffic")
+    table = make_table("party", "sent", "received", "messages out", "messages in", "rounds missed")
     for party in result.parties:
         table.add_row(
             Text(party.name),
@@ -172,13 +140,13 @@ def _print_traffic(result: Result, console: Console) -> None:
             f"{party.messages_received:,}",
             f"{party.rounds_missed:,}",
         )
-    _print_table(console, table)
+    print_table(console, table)
     ring = "no masks" if result.ring_bits is None else f"masks over the ring of {result.ring_bits}-bit integers"
-    _print_line(
+    print_line(
         console,
         f"{format_bytes(result.bytes_total)} in {result.messages_total:,} messages in all; "
         f"{result.fractional_bits} fractional bits, {ring}.",
     )
     if result.network is not None:
         took = format_seconds(result.network.simulated_s)
-        _print_line(console, f"On the network {result.network.model} the messages would take {took} (simulated).")
+        print_line(console, f"On the network {result.network.model} the messages would take {took} (simulated).")

@@ -49,9 +49,9 @@ _SEGMENTS = (
     _Segment(mean=(29.0, 120.0, 23.0, 10.4), deviation=(5.0, 8.0, 2.2, 0.8)),  # young, type 1 diabetes off target
 )
 _CLINICS = (
-    _Clinic(name="north", records=500, shares=(0.46, 0.22, 0.24, 0.08)),
-    _Clinic(name="harbour", records=350, shares=(0.14, 0.52, 0.28, 0.06)),
-    _Clinic(name="valley", records=250, shares=(0.26, 0.16, 0.18, 0.40)),
+    _Clinic(name="north", records=5000, shares=(0.46, 0.22, 0.24, 0.08)),
+    _Clinic(name="harbour", records=3500, shares=(0.14, 0.52, 0.28, 0.06)),
+    _Clinic(name="valley", records=2500, shares=(0.26, 0.16, 0.18, 0.40)),
 )
 
 

@@ -32,6 +32,7 @@ Reading order: :mod:`.agreement`, :mod:`.messages`, :mod:`.party`, :mod:`.coordi
 from cloister.protocols.multiparty_lloyd.agreement import LEAKAGE, Agreement, Initialisation, StartBy, Variant
 from cloister.protocols.multiparty_lloyd.coordinator import Outcome, coordinate
 from cloister.protocols.multiparty_lloyd.messages import CODEC
+from cloister.protocols.multiparty_lloyd.noise import NoisePlan, plan_noise
 from cloister.protocols.multiparty_lloyd.party import LloydParty
 
 __all__ = [
@@ -40,8 +41,10 @@ __all__ = [
     "Agreement",
     "Initialisation",
     "LloydParty",
+    "NoisePlan",
     "Outcome",
     "StartBy",
     "Variant",
     "coordinate",
+    "plan_noise",
 ]

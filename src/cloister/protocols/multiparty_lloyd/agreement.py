@@ -18,8 +18,9 @@ from cloister.kmeans.records import FloatArray
 from cloister.numeric import FixedPoint, Ring, choose_ring
 from cloister.numeric.ring import RingBits
 from cloister.protocols.leakage import LeakageTable, Learns, Row
+from cloister.protocols.multiparty_lloyd.noise import NoisePlan
 
-Variant = Literal["naive", "masked-sum-count", "masked-centroid"]
+Variant = Literal["naive", "masked-sum-count", "masked-centroid", "mask-noise-average"]
 Initialisation = Literal["sphere-packing", "random", "given"]
 StartBy = Literal["parties", "coordinator"]
 
@@ -53,6 +54,8 @@ class Agreement:
         ``naive`` only: stop when no centre moved further than this.
     directory
         The parties' public identities.
+    noise
+        ``mask-noise-average`` only: what each round releases and how it is protected.
     context
         Whatever else the parties must agree on (columns and bounds, assignment method), as text.
     """
@@ -70,6 +73,7 @@ class Agreement:
     max_records: int = MAX_RECORDS
     members_min: int = 2
     tolerance: float = 0.0
+    noise: NoisePlan | None = None
     directory: tuple[bytes, ...] = field(default=(), repr=False)
     context: str = ""
 
@@ -95,6 +99,16 @@ class Agreement:
             raise ConfigError(
                 "naive must start from the coordinator's centres or given ones, since its coordinator holds the "
                 "centres and its parties share no seed; got start_by = 'parties'. Set start_by = 'coordinator'."
+            )
+        if (self.noise is not None) != (self.variant == "mask-noise-average"):
+            raise ConfigError(
+                f"mask-noise-average must come with a noise plan, and no other variant; got {self.variant} "
+                f"{'without' if self.noise is None else 'with'} one. Plan the noise with plan_noise()."
+            )
+        if self.noise is not None and self.members_min < self.noise.members_min:
+            raise ConfigError(
+                f"members_min must be at least {self.noise.members_min}, the fewest parties whose shares make up the "
+                f"promised noise; got {self.members_min}. Raise min_parties, or let more parties collude."
             )
         self._check_start()
         self.ring  # noqa: B018  raises PrecisionError now rather than in the first round
@@ -128,12 +142,16 @@ class Agreement:
         """The ring of the sums, large enough for the largest sum that public bounds allow.
 
         Each coordinate is at most 1 in magnitude, so |S_i| 2^f <= M N_max 2^f and C_i <= M N_max. Scaled centroids
-        (5.4) are at most 2^f / M each, so their sum is at most 2^f + M after rounding.
+        (5.4) are at most 2^f / M each, so their sum is at most 2^f + M after rounding. With noise there is room for it
+        but for a chance below 1e-37 an entry; a wrap-around would spoil a centre, not privacy.
         """
         scale = 1 << self.fractional_bits
-        centroids = self.variant == "masked-centroid"
-        largest = scale + self.parties if centroids else self.parties * self.max_records * scale
-        return choose_ring(largest, self.ring_bits)
+        if self.variant == "masked-centroid":
+            return choose_ring(scale + self.parties, self.ring_bits)
+        if self.noise is None:
+            return choose_ring(self.parties * self.max_records * scale, self.ring_bits)
+        entry = max(scale, self.noise.encoder.count_weight)
+        return choose_ring(self.parties * self.max_records * entry + self.noise.reach, self.ring_bits)
 
     @property
     def length(self) -> int:
@@ -167,8 +185,8 @@ def _require(holds: bool, name: str, must: str, agreement: Agreement) -> None:
 
 
 def _table(source: str, coordinator: str, party: str, breaks_if: str) -> LeakageTable:
-    """Build a table from the thesis's rows: y = learns, o = only its own (l = l'), n = learns nothing."""
-    marks = {"y": Learns.EXACT, "o": Learns.OWN, "n": Learns.NOTHING}
+    """Build a table from the thesis's rows: y = learns, d = with DP noise, o = only its own (l = l'), n = nothing."""
+    marks = {"y": Learns.EXACT, "d": Learns.NOISY, "o": Learns.OWN, "n": Learns.NOTHING}
     values = (
         ("C_li", "how many records of each single party are in each cluster"),
         ("S_li", "the sum of each single party's records in each cluster"),
@@ -197,4 +215,10 @@ LEAKAGE: dict[Variant, LeakageTable] = {
     ),
     "masked-sum-count": _table("thesis table 5.2", "nnnnn", "ooyyy", _COLLUSION),
     "masked-centroid": _table("thesis table 5.3", "nnnnn", "oonny", _COLLUSION),
+    "mask-noise-average": _table(
+        "thesis table 7.2",
+        "nnnnn",
+        "ooddd",
+        "the coordinator and any one party pool what they see: one knows the noise, the other the seed of all masks.",
+    ),
 }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from numpy.typing import NDArray
 from cloister.aggregation import Aggregate, agree_on_seed, sum_masked
 from cloister.aggregation.seed_agreement import OpenSession, Ready, expect, require_members
 from cloister.crypto import Entropy, Stream
+from cloister.errors import ConfigError
 from cloister.kmeans.records import FloatArray
+from cloister.privacy.release import NoiseDuty, release
 from cloister.protocols.multiparty_lloyd.agreement import Agreement
 from cloister.protocols.multiparty_lloyd.messages import (
     LocalUpdate,
@@ -38,13 +41,19 @@ class Outcome:
     """The centres in [-1, 1]^d: ``naive`` only; a masked coordinator does not know them."""
 
 
-def coordinate(agreement: Agreement, *, entropy: Entropy, session: bytes) -> Coordinator[Outcome]:
-    """Run the agreed protocol in one session."""
+def coordinate(
+    agreement: Agreement, *, entropy: Entropy, session: bytes, duty: NoiseDuty | None = None
+) -> Coordinator[Outcome]:
+    """Run the agreed protocol in one session; ``duty`` comes with ``mask-noise-average``."""
+    if (duty is not None) != (agreement.noise is not None and agreement.noise.by_coordinator):
+        raise ConfigError(
+            "a coordinator must have a noise duty exactly where the agreed plan gives it one; it has not."
+        )
     start = None
     if agreement.initialisation == "given" or agreement.start_by == "coordinator":
         start = agreement.draw_start(Stream(entropy.bytes(32)))
     if agreement.masked:
-        return _coordinate_masked(agreement, start, session)
+        return _coordinate_masked(agreement, start, session, duty)
     assert start is not None
     return _coordinate_naive(agreement, start)
 
@@ -83,8 +92,10 @@ def _coordinate_naive(agreement: Agreement, centres: FloatArray) -> Coordinator[
     return Outcome(rounds=len(history), members=tuple(history), centres=centres)
 
 
-def _coordinate_masked(agreement: Agreement, start: FloatArray | None, session: bytes) -> Coordinator[Outcome]:
-    """Thesis 5.3.1 and 5.4.1; the two differ only in what the parties put into their vectors."""
+def _coordinate_masked(
+    agreement: Agreement, start: FloatArray | None, session: bytes, duty: NoiseDuty | None
+) -> Coordinator[Outcome]:
+    """Thesis 5.3.1, 5.4.1 and 7.2.4; they differ in what the parties put into their vectors, and in the noise."""
     holders = yield from agree_on_seed(
         agreement=agreement.digest,
         directory=agreement.directory,
@@ -111,7 +122,15 @@ def _coordinate_masked(agreement: Agreement, start: FloatArray | None, session: 
         # An answer to round t shows that its sender has all sums up to t - 1; who is silent is sent them again.
         seen.update(dict.fromkeys(vectors, round_ - 1))
         history.append(tuple(sorted(vectors)))
-        sums.append(sum_masked(vectors, agreement.ring, round_=round_, parties=agreement.parties))
+        sums.append(
+            sum_masked(
+                vectors,
+                agreement.ring,
+                round_=round_,
+                parties=agreement.parties,
+                plain_addition=_noise_of(agreement, duty, round_),
+            )
+        )
     yield Ask(
         label="handing out the result",
         requests={party: MaskedFinish(tuple(sums[seen[party] :])) for party in holders},
@@ -119,6 +138,16 @@ def _coordinate_masked(agreement: Agreement, start: FloatArray | None, session: 
         steps=agreement.steps,
     )
     return Outcome(rounds=len(history), members=tuple(history), centres=None)
+
+
+def _noise_of(
+    agreement: Agreement, duty: NoiseDuty | None, round_: int
+) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
+    """7.2.2: noise on the masked sum. One noisy sum a round, whoever is sent it and however often."""
+    if duty is None or agreement.noise is None:
+        return None
+    event = agreement.noise.release_of(round_)
+    return partial(release, event=event, duty=duty, ring=agreement.ring)
 
 
 def _masked_vectors(answers: Replies, agreement: Agreement) -> Mapping[int, NDArray[Any]]:

@@ -8,10 +8,12 @@ from numpy.typing import NDArray
 from cloister.aggregation import Aggregate, MaskSchedule, SeedHolder
 from cloister.aggregation.seed_agreement import OpenSession, Ready, check_agreement
 from cloister.crypto import Entropy, Identity, Stream
-from cloister.errors import LocalProtocolError, PrecisionError, RemoteProtocolError
+from cloister.errors import ConfigError, LocalProtocolError, PrecisionError, RemoteProtocolError
 from cloister.kmeans.assignment import Assignment, Unconstrained
 from cloister.kmeans.kernel import ClusterSums
 from cloister.kmeans.records import FloatArray, Records
+from cloister.privacy.encoder import BoundedRecords
+from cloister.privacy.release import NoiseDuty, release
 from cloister.protocols.multiparty_lloyd.agreement import Agreement
 from cloister.protocols.multiparty_lloyd.messages import (
     LocalUpdate,
@@ -41,6 +43,9 @@ class LloydParty:
         Who we are, where our keys come from, which session this is.
     assignment
         How records join clusters (thesis 4.1).
+    duty
+        For ``mask-noise-average``: this party's own books, charged for a round before the round's vector leaves, and
+        its source of noise where the parties add shares.
     """
 
     def __init__(
@@ -53,12 +58,21 @@ class LloydParty:
         entropy: Entropy,
         session: bytes,
         assignment: Assignment | None = None,
+        duty: NoiseDuty | None = None,
     ) -> None:
         self._number = number
         self._agreement = agreement
-        self._records = records
+        self._records: Records = records
         self._session = session
         self._assignment = assignment or Unconstrained()
+        self._duty = duty
+        if agreement.noise is not None:
+            if duty is None or not isinstance(self._assignment, Unconstrained):
+                raise ConfigError(
+                    "a party of mask-noise-average must keep books (duty) and assign each record to its nearest "
+                    "centre: with size constraints one record can move others, and the sensitivity would not hold."
+                )
+            self._records = BoundedRecords(records, agreement.noise.encoder)
         self._opened = False
         self._seed_holder = SeedHolder(
             number=number,
@@ -73,6 +87,7 @@ class LloydParty:
         self._applied = 0  # rounds whose sum is in the centres
         self._answered = 0  # the last round answered; each round is answered once, or a mask would serve twice
         self._finished = False
+        self._released_totals: tuple[NDArray[np.int64], ...] = ()
 
     @property
     def centres(self) -> FloatArray:
@@ -80,6 +95,18 @@ class LloydParty:
         if self._centres is None or not self._finished:
             raise LocalProtocolError("the session must be finished before it has centres; it is not")
         return self._centres
+
+    @property
+    def released_totals(self) -> tuple[NDArray[np.int64], ...]:
+        """The noisy sums and weighted counts of each round that this party has read; empty where no noise was added."""
+        return self._released_totals
+
+    @property
+    def released_records(self) -> float | None:
+        """The number of records as the last noisy counts have it; None where no noise was added."""
+        if self._agreement.noise is None or not self._released_totals:
+            return None
+        return float(self._agreement.noise.encoder.decode_counts(self._released_totals[-1]).sum())
 
     @property
     def finished(self) -> bool:
@@ -130,20 +157,32 @@ class LloydParty:
     def _masked_round(self, request: MaskedRound) -> MaskedUpdate:
         self._check_round(request.round)
         masks = self._ready_masks()
-        centres = self._apply(request.news, masks, upto=request.round - 1, start=request.start)
+        centres, released = self._apply(request.news, masks, upto=request.round - 1, start=request.start)
         if self._agreement.variant == "masked-centroid":
             exact_update = self._exact_centroids(centres)
         else:
             exact_update = self._exact_update(centres)
-        elements = self._agreement.ring.encode(exact_update.ravel())
+        elements = self._agreement.ring.encode(self._pay(exact_update, request.round).ravel())
         masked = masks.mask(elements, request.round, self._number)
-        self._masks, self._centres = masks, centres
+        self._masks, self._centres, self._released_totals = masks, centres, released
         self._applied, self._answered = request.round - 1, request.round
         return MaskedUpdate(Array.of(masked))
 
+    def _pay(self, exact_update: NDArray[np.int64], round_: int) -> NDArray[np.int64]:
+        """Charge our books before the vector leaves, and add our share of the noise where the parties add it."""
+        plan = self._agreement.noise
+        if plan is None or self._duty is None:
+            return exact_update
+        event = plan.release_of(round_)
+        if plan.by_coordinator:
+            self._duty.charger.charge(event)
+            return exact_update
+        return release(exact_update, event, duty=self._duty, share=plan.placement.mechanism_for_share(plan.target))
+
     def _masked_finish(self, request: MaskedFinish) -> Ready:
         masks = self._ready_masks()
-        self._centres = self._apply(request.news, masks, upto=self._agreement.iterations, start=None)
+        applied = self._apply(request.news, masks, upto=self._agreement.iterations, start=None)
+        self._centres, self._released_totals = applied
         self._applied = self._agreement.iterations
         self._finished = True
         return Ready()
@@ -162,10 +201,13 @@ class LloydParty:
             parties=self._agreement.parties,
         )
 
-    def _apply(self, news: tuple[Aggregate, ...], masks: MaskSchedule, *, upto: int, start: Array | None) -> FloatArray:
-        """Unmask each round not seen yet, in order, and return the centres after round ``upto``; changes no state.
+    def _apply(
+        self, news: tuple[Aggregate, ...], masks: MaskSchedule, *, upto: int, start: Array | None
+    ) -> tuple[FloatArray, tuple[NDArray[np.int64], ...]]:
+        """Unmask each round not seen yet, in order; changes no state.
 
-        Sums that this party has already are skipped: the coordinator repeats them if our last answer was lost.
+        Returns the centres after round ``upto`` and, where sums are noisy, all that have been read. Sums that this
+        party has already are skipped: the coordinator repeats them if our last answer was lost.
         """
         first = news[0].round if news else upto + 1
         if first > self._applied + 1 or [a.round for a in news] != list(range(first, upto + 1)):
@@ -173,11 +215,14 @@ class LloydParty:
                 f"the sums of rounds {self._applied + 1} to {upto} must all come, in order; they do not."
             )
         centres = self._centres if self._centres is not None else self._first_centres(start)
+        released = self._released_totals
         for aggregate in news[self._applied + 1 - first :]:
             elements, members = masks.unmask(aggregate, members_min=self._agreement.members_min)
             total = self._agreement.ring.decode(elements).reshape(self._agreement.clusters, -1)
             centres = move_centres(centres, total, self._agreement, members=len(members))
-        return centres
+            if self._agreement.noise is not None:
+                released = (*released, total)
+        return centres, released
 
     def _first_centres(self, start: Array | None) -> FloatArray:
         agreement = self._agreement
@@ -193,8 +238,9 @@ class LloydParty:
     def _exact_update(self, centres: FloatArray) -> NDArray[np.int64]:
         """S_li and C_li as integers, (k, d+1): exact, since records lie on the fixed-point grid."""
         exact = self._exact_sums(centres)
-        sums = self._agreement.fixed_point.encode(exact.sums)
-        return np.hstack([sums, exact.counts[:, None]])
+        if self._agreement.noise is not None:
+            return self._agreement.noise.encoder.encode_sums(exact.sums, exact.counts)
+        return np.hstack([self._agreement.fixed_point.encode(exact.sums), exact.counts[:, None]])
 
     def _exact_centroids(self, centres: FloatArray) -> NDArray[np.int64]:
         """S_li / (M C_li) as integers (5.4.1); an empty local cluster leaves its centre where it is."""

@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 
 from cloister.errors import RemoteProtocolError
 from cloister.kmeans.lloyd import update_centres
+from cloister.kmeans.postprocess import fold
 from cloister.kmeans.records import FloatArray
+from cloister.privacy.encoder import SumCountEncoder
 from cloister.protocols.multiparty_lloyd.agreement import Agreement
 
 
@@ -38,9 +40,23 @@ def move_centres(centres: FloatArray, total: NDArray[np.int64], agreement: Agree
         if (np.abs(moved) > 1 + slack).any():
             raise RemoteProtocolError("averaged centres must lie inside the public bounds; some do not.")
         return np.clip(moved, -1.0, 1.0)
+    if agreement.noise is not None:
+        return _move_by_noisy_sums(centres, total, agreement.noise.encoder)
     sums, counts = total[:, :-1], total[:, -1:]
     check_sums(sums, counts, agreement, count_max=members * agreement.max_records)
     return update_centres(agreement.fixed_point.decode(sums), counts[:, 0], centres)
+
+
+def _move_by_noisy_sums(centres: FloatArray, total: NDArray[np.int64], encoder: SumCountEncoder) -> FloatArray:
+    """Thesis 7.2.4: divide noisy sums by noisy counts and fold the centres back (6.1.3); all of it post-processing.
+
+    A cluster whose noisy count is below one keeps its centre: its sum is noise.
+    """
+    counts = encoder.decode_counts(total)
+    seen = counts >= 1
+    moved = centres.copy()
+    moved[seen] = fold(encoder.decode_sums(total)[seen] / counts[seen, None], -1.0, 1.0)
+    return moved
 
 
 def check_sums(sums: NDArray[np.int64], counts: NDArray[np.int64], agreement: Agreement, *, count_max: int) -> None:

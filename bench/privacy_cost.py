@@ -1,0 +1,154 @@
+"""What privacy costs in CPU: books and ledger in a round on s1, exact noise apart, and calibration.
+
+The marks: accounting and ledger add less than 0.5 ms CPU to a round on s1 with two parties, besides the sampler itself;
+calibrating takes less than 50 ms. Process CPU time, one thread; a round is the slope of a short and a long session.
+Run: ``python -m bench.privacy_cost``.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.sets import KS, load_unit
+from cloister.crypto import Identity, SeededEntropy
+from cloister.kmeans.records import ArrayRecords
+from cloister.numeric import FixedPoint
+from cloister.privacy.accounting import Accountant
+from cloister.privacy.calibration import calibrate_gaussian, calibrate_laplace
+from cloister.privacy.fingerprint import fingerprint_records
+from cloister.privacy.ledger import Ledger
+from cloister.privacy.mechanisms import Release
+from cloister.privacy.release import Charger, NoiseDuty
+from cloister.privacy.samplers import ExactSampler, Noise, OnProgress, Sampler
+from cloister.privacy.units import Budget, Sensitivity
+from cloister.protocols.multiparty_lloyd import CODEC, Agreement, LloydParty, coordinate, plan_noise
+from cloister.runtime import run_local
+from cloister.simulation_desks import Books
+
+SHORT, LONG, REPEATS = 5, 45, 7
+SESSION = bytes(16)
+BUDGET = Budget(epsilon=1.0, delta=1e-6)
+
+
+class NoBooks:
+    """Charges nothing: the round without accounting."""
+
+    def charge(self, release: Release) -> None:
+        """Do nothing."""
+
+
+class NoNoise:
+    """Draws zeros: the round without a sampler."""
+
+    is_simulation = True
+
+    def draw(self, mechanism: Noise, entries: int, on_progress: OnProgress | None = None) -> NDArray[np.int64]:
+        """Return zeros."""
+        return np.zeros(entries, dtype=np.int64)
+
+
+def run_session(iterations: int, *, books: str, sampler: Sampler, folder: Path) -> float:
+    """Run one session on s1 with two parties; return its CPU seconds."""
+    points = FixedPoint().quantise(load_unit("s1"))
+    halves = (points[::2], points[1::2])
+    plan = plan_noise(
+        BUDGET, kind="gaussian", iterations=iterations, clusters=KS["s1"], dimensions=2, fixed_point=FixedPoint()
+    )
+    identities = [Identity(SeededEntropy(1, f"identity {n}")) for n in (1, 2)]
+    agreement = Agreement(
+        variant="mask-noise-average",
+        parties=2,
+        clusters=KS["s1"],
+        dimensions=2,
+        iterations=iterations,
+        start_by="coordinator",
+        initialisation="random",
+        max_records=4095,
+        noise=plan,
+        directory=tuple(i.public_bytes for i in identities),
+    )
+
+    def make_charger(n: int) -> Charger:
+        if books == "none":
+            return NoBooks()
+        if books == "accountant" or n == 0:
+            return Books(Accountant(BUDGET))
+        ledger = Ledger(folder / f"{n}-{iterations}-{time.monotonic_ns()}.ledger")
+        fingerprint = fingerprint_records(ArrayRecords(halves[n - 1][:10]), salt=ledger.salt)
+        session = ledger.open_session(fingerprint=fingerprint, job="bench", session=SESSION, budget=BUDGET)
+        return Books(Accountant(BUDGET), session)
+
+    duties = [NoiseDuty(charger=make_charger(n), sampler=sampler) for n in range(3)]
+    parties = [
+        LloydParty(
+            number=n,
+            agreement=agreement,
+            records=ArrayRecords(halves[n - 1]),
+            identity=identities[n - 1],
+            entropy=SeededEntropy(1, f"party {n}"),
+            session=SESSION,
+            duty=duties[n],
+        )
+        for n in (1, 2)
+    ]
+    coordinator = coordinate(agreement, entropy=SeededEntropy(1, "c"), session=SESSION, duty=duties[0])
+    started_s = time.process_time()
+    run_local(coordinator, parties, codec=CODEC, session=SESSION, threads=1)
+    return time.process_time() - started_s
+
+
+def measure_round_ms(*, books: str, sampler: Sampler, folder: Path) -> float:
+    """Median slope of CPU over rounds."""
+    slopes_ms = []
+    run_session(SHORT, books=books, sampler=sampler, folder=folder)
+    for _ in range(REPEATS):
+        short_s, long_s = (run_session(n, books=books, sampler=sampler, folder=folder) for n in (SHORT, LONG))
+        slopes_ms.append((long_s - short_s) / (LONG - SHORT) * 1e3)
+    return statistics.median(slopes_ms)
+
+
+def measure_calibration_ms() -> float:
+    """The slowest of a grid of calibrations."""
+    slowest_ms = 0.0
+    sensitivity = Sensitivity(l1=3 * 2**16, l2_squared=3 * 2**32)
+    for epsilon in (0.01, 0.1, 1.0, 5.0, 20.0):
+        for delta in (1e-12, 1e-6, 1e-2):
+            budget = Budget(epsilon=epsilon, delta=delta)
+            for kind in ("gaussian", "laplace"):
+                started_s = time.process_time()
+                if kind == "gaussian":
+                    calibrate_gaussian(budget, sensitivity.l2_squared, 10)
+                else:
+                    calibrate_laplace(budget, sensitivity, 10)
+                slowest_ms = max(slowest_ms, (time.process_time() - started_s) * 1e3)
+    return slowest_ms
+
+
+def main() -> int:
+    """Print the table; 0 if the marks hold."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        bare = measure_round_ms(books="none", sampler=NoNoise(), folder=folder)
+        accountant = measure_round_ms(books="accountant", sampler=NoNoise(), folder=folder)
+        ledger = measure_round_ms(books="ledger", sampler=NoNoise(), folder=folder)
+        exact = measure_round_ms(books="none", sampler=ExactSampler(), folder=folder)
+    calibration = measure_calibration_ms()
+    print("One round of mask-noise-average on s1, two parties and coordinator together, CPU ms.")
+    print(f"  without books and noise                 {bare:8.3f}")
+    print(f"  accountants of all three add            {accountant - bare:8.3f}")
+    print(f"  accountants and both ledgers add        {ledger - bare:8.3f}   mark: at most 0.5 a party")
+    print(f"  exact noise for {KS['s1'] * 3} entries adds          {exact - bare:8.3f}")
+    print(f"Slowest of 30 calibrations                {calibration:8.3f}   mark: at most 50")
+    missed = (ledger - bare) / 2 > 0.5 or calibration > 50
+    print(f"marks {'MISSED' if missed else 'held'}")
+    return int(missed)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,133 @@
+"""``cloister ledger show | cap | export``: what a party's data sets have paid, and how much they may."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cloister.cli.failures import guard
+from cloister.errors import ConfigError
+
+if TYPE_CHECKING:
+    from cloister.privacy.ledger import DataSummary
+
+_SHOWN_DIGITS = 16
+
+ledger_app = typer.Typer(
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="What this party's data sets have paid in privacy, and how much they may.",
+)
+LedgerPath = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.", show_default=False)]
+
+
+@ledger_app.command()
+@guard
+def show(
+    ledger_path: LedgerPath,
+    head: Annotated[str | None, typer.Option(help="A head noted earlier: check that it is still there.")] = None,
+    delta: Annotated[float, typer.Option(help="State epsilon at this delta where a data set has no cap.")] = 1e-6,
+) -> None:
+    """Check every entry, then print what each data set has paid. Never creates a ledger."""
+    from cloister.privacy.ledger import Ledger  # noqa: PLC0415 (scipy takes a while to load)
+
+    with Ledger(ledger_path, create=False) as ledger:
+        last = ledger.verify(head=None if head is None else head.lower())
+        summaries = ledger.summarise(delta=delta)
+    typer.echo(f"{_count(len(summaries), 'data set')}; {_count(last.number, 'entry', 'entries')}, none changed.")
+    for summary in summaries:
+        typer.echo("\n" + _describe(summary))
+    typer.echo(f"\nhead {last.chain}")
+    typer.echo("Note the head elsewhere: `--head` then shows whether entries were edited or removed since.")
+
+
+@ledger_app.command()
+@guard
+def cap(
+    ledger_path: LedgerPath,
+    data: Annotated[str, typer.Option(help="The data set: its fingerprint, or enough of its first digits.")],
+    epsilon: Annotated[float, typer.Option(help="What all jobs together may spend on it.")],
+    delta: Annotated[float, typer.Option(help="Below 1 / number of records; 0 allows pure releases only.")],
+    reason: Annotated[str, typer.Option(help="Why; kept in the ledger.")],
+    unit: Annotated[str, typer.Option(help="Whose presence is hidden: record or client.")] = "record",
+) -> None:
+    """Bound what all jobs together may spend on a data set. The latest cap counts; all are kept."""
+    from cloister.privacy.ledger import Ledger  # noqa: PLC0415
+    from cloister.privacy.units import Budget, Unit  # noqa: PLC0415
+
+    if unit not in {known.value for known in Unit}:
+        raise ConfigError(f"--unit must be record or client; got {unit!r}.")
+    budget = Budget(epsilon=epsilon, delta=delta, unit=Unit(unit))
+    with Ledger(ledger_path, create=False) as ledger:
+        fingerprint = ledger.find_data(data)
+        ledger.set_cap(fingerprint, budget, reason=reason)
+        (summary,) = (one for one in ledger.summarise() if one.fingerprint == fingerprint)
+    typer.echo(_describe(summary))
+
+
+@ledger_app.command()
+@guard
+def export(
+    ledger_path: LedgerPath,
+    out: Annotated[Path | None, typer.Option(help="A new file; default: standard output.")] = None,
+) -> None:
+    """Write every entry as a line of JSON, with its hash and without the salt."""
+    from cloister.privacy.ledger import Ledger  # noqa: PLC0415
+
+    with Ledger(ledger_path, create=False) as ledger:
+        ledger.verify()
+        text = "".join(f"{line}\n" for line in ledger.export())
+    if out is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        with out.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except FileExistsError:
+        raise ConfigError(f"--out must name a new file; got {out}, which exists. Choose another name.") from None
+    except OSError as error:
+        raise ConfigError(f"--out must be writable; got {out}: {error.strerror}. Choose another place.") from None
+
+
+def _describe(summary: DataSummary) -> str:
+    """Say what a data set has paid: words first, numbers second."""
+    lines = [f"data set {summary.fingerprint[:_SHOWN_DIGITS]}"]
+    if not summary.charges:
+        lines.append("  Nothing was released from it yet.")
+    else:
+        lines.append(
+            f"  {_count(summary.charges, 'release')} in {_count(summary.sessions, 'session')} of "
+            f"{', '.join(summary.jobs)}, {_day(summary.first)} to {_day(summary.last)}."
+        )
+        lines.append(f"  {_guarantee(summary)}")
+    if summary.cap is None:
+        lines.append("  No cap: only each job's own budget binds it, and jobs add up. Set one: cloister ledger cap")
+    else:
+        limit = summary.cap
+        lines.append(f"  Cap: epsilon {limit.epsilon:g} at delta {limit.delta:g} for one {limit.unit.value}.")
+        if summary.epsilon >= limit.epsilon:
+            lines.append("  It is reached: every further release is refused.")
+    return "\n".join(lines)
+
+
+def _guarantee(summary: DataSummary) -> str:
+    """Say what all releases together reveal of one unit."""
+    if math.isinf(summary.epsilon):
+        return f"Spent: no bound holds for one {summary.unit.value} at delta {summary.delta:g} (epsilon infinite)."
+    rho = "" if math.isinf(summary.rho) else f" (rho {summary.rho:.6g})"
+    return (
+        f"Spent: together they hide one {summary.unit.value} with epsilon {summary.epsilon:.6g} at delta "
+        f"{summary.delta:g}{rho}."
+    )
+
+
+def _count(number: int, one: str, many: str | None = None) -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def _day(time: str | None) -> str:
+    """Return the date of an ISO time."""
+    return "" if time is None else time[:10]

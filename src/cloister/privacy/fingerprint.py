@@ -1,0 +1,108 @@
+"""Recognising a data set again: a salted hash of its records that ignores their order.
+
+Each record is hashed on its own with keyed BLAKE2b-256, the hashes are added modulo 2^256, and the sum is hashed again
+with the number of records and columns (a keyed multiset hash: Clarke et al. 2003, MSet-Add-Hash). Addition, because XOR
+would cancel a record that stands twice: a table and the same table with two equal rows more would look the same.
+
+The key is the ledger's salt, which never leaves its file. Without it, a fingerprint says nothing about the records, not
+even to someone who can list every possible table; and two parties' fingerprints of one table differ.
+
+What is hashed are the numbers that ``batches`` yields, in their columns' order. So a data set is recognised after its
+rows were shuffled, split into other batches or read from another file format, and after its columns were renamed. It is
+**not** recognised after a record was added, changed or removed, with other columns, or, where the records are encoded,
+with other public bounds or another grid. An owner whose table changes, or who joins jobs that others write, should give
+the data set a name of its own with :func:`fingerprint_label`: then all jobs on it meet one cap whatever their bounds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.errors import ConfigError, DataError
+
+__all__ = ["FINGERPRINT_DIGITS", "fingerprint_label", "fingerprint_records"]
+
+FINGERPRINT_DIGITS = 64  # hexadecimal: 256 bits
+_SALT_BYTES_MIN = 16
+
+
+class Batches(Protocol):
+    """What is read: a party's records, any number of times."""
+
+    def batches(self) -> Iterator[NDArray[np.float64]]:
+        """Yield (n_b, d) arrays."""
+
+
+def fingerprint_records(records: Batches, *, salt: bytes) -> str:
+    """Hash the content of a table, whatever the order of its records.
+
+    Parameters
+    ----------
+    records
+        Anything with ``batches``: a party's table. Read once, a batch at a time.
+    salt
+        The ledger's (:attr:`~cloister.privacy.ledger.Ledger.salt`): at least 16 secret random bytes.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits.
+
+    Privacy
+    -------
+    Releases nothing: the fingerprint stays in the ledger of the records' owner. In an exported ledger it is the output
+    of a keyed hash whose key is not exported.
+    """
+    keyed = _keyed(salt, b"record")
+    total = 0
+    count = 0
+    width: int | None = None
+    for batch in records.batches():
+        if not batch.size:
+            continue
+        if width is not None and batch.shape[1] != width:
+            raise DataError(f"all batches must have {width} columns; got {batch.shape[1]}. Read one table.")
+        width = batch.shape[1]
+        # Adding 0.0 turns -0.0, which equals 0.0 but has other bytes, into 0.0. Little-endian on every machine.
+        content = np.ascontiguousarray(batch + 0.0, dtype="<f8").data.cast("B")
+        step = 8 * width
+        for start in range(0, len(content), step):
+            record = keyed.copy()
+            record.update(content[start : start + step])
+            total += int.from_bytes(record.digest(), "little")
+        count += len(batch)
+    if width is None:
+        raise DataError("a data set must hold at least one record to have a fingerprint; got none.")
+    table = _keyed(salt, b"table")
+    # The sum is hashed once more, for the difference of two sums would be the hash of the record they differ by.
+    table.update((total % 2**256).to_bytes(32, "little") + count.to_bytes(8, "little") + width.to_bytes(8, "little"))
+    return table.hexdigest()
+
+
+def fingerprint_label(label: str, *, salt: bytes) -> str:
+    """Return the fingerprint of a data set that its owner names: changed rows or bounds do not make it a new one.
+
+    Parameters
+    ----------
+    label
+        The owner's name for it: "patients of the north clinic". Chosen by the owner, never by whoever writes the job.
+    salt
+        As for :func:`fingerprint_records`.
+    """
+    if not label.strip():
+        raise ConfigError("a data set's label must not be empty; got one that is. Name the data set.")
+    named = _keyed(salt, b"label")
+    named.update(label.encode())
+    return named.hexdigest()
+
+
+def _keyed(salt: bytes, purpose: bytes) -> hashlib.blake2b:
+    """Return a fresh keyed hash; purposes give unrelated hashes under one salt."""
+    if not _SALT_BYTES_MIN <= len(salt) <= hashlib.blake2b.MAX_KEY_SIZE:
+        raise ConfigError(f"a salt must have {_SALT_BYTES_MIN} to 64 bytes; got {len(salt)}. Use the ledger's.")
+    return hashlib.blake2b(key=salt, digest_size=32, person=b"cloister " + purpose)

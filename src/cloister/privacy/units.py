@@ -1,0 +1,60 @@
+"""Whose presence is hidden, and what a budget allows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+from cloister.errors import ConfigError
+
+
+class Unit(Enum):
+    """What two neighbouring data sets differ by; one is added or removed (unbounded differential privacy)."""
+
+    RECORD = "record"
+    CLIENT = "client"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Budget:
+    """All that the releases of a job together may cost.
+
+    Parameters
+    ----------
+    epsilon
+        Finite, greater than 0.
+    delta
+        At least 0, less than 1; 0 asks for pure differential privacy.
+    unit
+        One record, or all records of one client.
+    """
+
+    epsilon: float
+    delta: float
+    unit: Unit = Unit.RECORD
+
+    def __post_init__(self) -> None:
+        if not 0 < self.epsilon < math.inf:
+            raise ConfigError(f"epsilon must be finite and greater than 0; got {self.epsilon}. Try 1.")
+        if not 0 <= self.delta < 1:
+            raise ConfigError(
+                f"delta must be at least 0 and less than 1; got {self.delta}. Try a tenth of 1 / the number of records."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sensitivity:
+    """The largest norms that one unit's integer contribution vector can have; exact, in integers.
+
+    Under add/remove neighbours the released sum changes by exactly one such vector.
+    """
+
+    l1: int
+    l2_squared: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.l2_squared <= self.l1**2 or self.l1 > self.l2_squared:
+            raise ConfigError(
+                f"for integer vectors 0 <= l1 <= l2^2 <= l1^2 must hold; got l1 = {self.l1}, l2^2 = {self.l2_squared}."
+            )

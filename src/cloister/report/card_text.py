@@ -1,0 +1,66 @@
+"""The privacy card as people read it: the promise in plain words, then what it cost, then what is not promised."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from rich.console import Console
+from rich.text import Text
+
+from cloister.privacy.card import CardRelease, PrivacyCard
+from cloister.report.layout import make_table, print_heading, print_line, print_table
+
+_MOST_ROWS = 12
+
+
+def print_card(card: PrivacyCard, console: Console, *, unit_step: float) -> None:
+    """Print a card.
+
+    Parameters
+    ----------
+    card
+        Of a differentially private result.
+    console
+        Where to.
+    unit_step
+        The step of the integer grid in unit scaling, to show noise in the units of the records.
+    """
+    print_heading(console, "Privacy card")
+    print_line(console, card.plain_words)
+    print_line(console, card.against)
+    print_line(console, f"Noise: {card.who_adds_noise} {card.who_could_subtract}")
+    for warning in card.warnings:
+        print_line(console, f"WARNING: {warning}")
+    table = make_table("", "spent", "allowed")
+    table.add_row("epsilon", f"{card.epsilon:.6g}", f"{card.budget_epsilon:.6g}")
+    table.add_row("delta", f"{card.delta:.3g}", f"{card.budget_delta:.3g}")
+    print_table(console, table)
+    print_line(console, f"Neighbours: {card.neighbours}. Composition: {card.how_composed}.")
+    _print_releases(card.releases, console, unit_step)
+    print_line(console, "Not promised: " + " ".join(card.not_promised))
+
+
+def _print_releases(releases: Sequence[CardRelease], console: Console, unit_step: float) -> None:
+    """Print the releases; a run of alike ones takes one row."""
+    table = make_table("release", "noise", "L2 sensitivity", "scale", "scale / sensitivity", "rho", left=2)
+    rows = 0
+    for _, alike in groupby(releases, key=lambda one: (one.noise, one.scale, one.sensitivity_l2, one.entries)):
+        group = list(alike)
+        rows += 1
+        if rows > _MOST_ROWS:
+            continue
+        first = group[0]
+        name = first.name if len(group) == 1 else f"{first.name}, and {len(group) - 1} more like it"
+        table.add_row(
+            Text(name),
+            Text(first.noise),
+            f"{first.sensitivity_l2 * unit_step:.4g}",
+            f"{first.scale * unit_step:.4g}",
+            f"{first.scale / first.sensitivity_l2:.4g}",
+            f"{sum(one.rho for one in group):.4g}",
+        )
+    print_table(console, table)
+    if rows > _MOST_ROWS:
+        print_line(console, f"and {rows - _MOST_ROWS} more kinds of release, in result.json")
+    print_line(console, "Sensitivity and scale in unit scaling, where a column runs from -1 to 1.")

@@ -1,0 +1,62 @@
+"""What only a simulator can know, because it holds every table: the loss over all records, and a sample of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from cloister.crypto import Stream
+from cloister.data import Table
+from cloister.kmeans.kernel import cluster_sums
+from cloister.kmeans.lloyd import lloyd, weighted_kmeans
+from cloister.kmeans.records import FloatArray
+from cloister.report.result import Evaluation
+
+_REFERENCE_RECORDS = 20_000
+_REFERENCE_RESTARTS = 10
+_REFERENCE_ITERATIONS = 50
+
+
+class AllRecords:
+    """The records of all tables, in batches."""
+
+    def __init__(self, tables: Sequence[Table]) -> None:
+        self._tables = tables
+
+    @property
+    def dimensions(self) -> int:
+        """The number of columns."""
+        return self._tables[0].dimensions
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return sum(table.check().records for table in self._tables)
+
+    def batches(self) -> Iterator[FloatArray]:
+        """Yield every table's batches in turn."""
+        for table in self._tables:
+            yield from table.batches()
+
+    def sample(self, most: int) -> FloatArray:
+        """Return every so-manieth record, at most about ``most``, in [-1, 1] units."""
+        every = -(-self.count // most)
+        chosen, passed = [], 0
+        for batch in self.batches():
+            chosen.append(batch[-passed % every :: every])
+            passed += len(batch)
+        return np.concatenate(chosen)
+
+
+def evaluate_centres(tables: Sequence[Table], centres: FloatArray) -> Evaluation:
+    """Compare centres with k-means on one joint table: best of ten k-means++ starts on a sample, then Lloyd on all."""
+    records = AllRecords(tables)
+    sample = records.sample(_REFERENCE_RECORDS)
+    k = min(len(centres), len(sample))
+    start = weighted_kmeans(sample, k, Stream.from_seed(0, "reference"), restarts=_REFERENCE_RESTARTS).centres
+    reference = lloyd(records, start, iterations=_REFERENCE_ITERATIONS, tolerance=1e-6).centres
+    return Evaluation(
+        loss=cluster_sums(records, centres).loss / records.count,
+        reference_loss=cluster_sums(records, reference).loss / records.count,
+    )

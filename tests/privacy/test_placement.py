@@ -1,0 +1,187 @@
+"""Placements: what the honest holders add is what is charged, and less than it is not enough."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cloister.crypto import Stream
+from cloister.errors import ConfigError, LocalProtocolError, TooFewPartiesError
+from cloister.privacy.costs import pure_epsilon_of, rho_of
+from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Release
+from cloister.privacy.placement import Aggregator, Local, Shared, size_gaussian_share
+from cloister.privacy.polya import PolyaDifference
+from cloister.privacy.simulation_sampler import SimulationSampler
+from cloister.privacy.units import Sensitivity
+from cloister.privacy.variance import compute_variance
+from tests.privacy.distributions import ALPHA, battery, convolve, pmf
+
+LAPLACE = DiscreteLaplace(scale=3.0)
+GAUSSIAN = DiscreteGaussian(sigma=4.0)
+TARGETS = [LAPLACE, GAUSSIAN]
+PLACEMENTS = [Shared(parties=n, colluding_max=t) for n, t in [(2, 0), (2, 1), (3, 1), (5, 2), (8, 1), (8, 7)]]
+ENTRIES = 200_000
+REACH = 200
+
+
+def draw_shares(placement, target, count):
+    """What ``count`` holders add together, each with a sampler of its own."""
+    noise = placement.mechanism_for_share(target)
+    seed = Stream.from_seed(5, "shares", repr(placement), repr(target))
+    return sum(SimulationSampler(seed.child("holder", i)).draw(noise, ENTRIES) for i in range(count))
+
+
+def release_of(mechanism, l1=1, l2_squared=1, entries=1):
+    return Release(
+        name="test", mechanism=mechanism, sensitivity=Sensitivity(l1=l1, l2_squared=l2_squared), entries=entries
+    )
+
+
+def steepest_step(probabilities):
+    """The largest |ln P[x] - ln P[x + 1]|: the epsilon at sensitivity 1, read off the distribution itself."""
+    middle = probabilities[REACH - 60 : REACH + 61]  # farther out the cut-off at REACH shows
+    return np.abs(np.diff(np.log(middle))).max()
+
+
+class TestShared:
+    @pytest.mark.parametrize("target", TARGETS, ids=str)
+    @pytest.mark.parametrize("placement", PLACEMENTS, ids=str)
+    def test_the_honest_shares_have_the_distribution_that_is_charged(self, placement, target):
+        samples = draw_shares(placement, target, placement.honest_min)
+        assert battery(samples, pmf(placement.released_mechanism(target), REACH)) > ALPHA
+
+    @pytest.mark.parametrize("target", TARGETS, ids=str)
+    @pytest.mark.parametrize("placement", [p for p in PLACEMENTS if p.honest_min > 1], ids=str)
+    def test_one_honest_share_less_does_not(self, placement, target):
+        samples = draw_shares(placement, target, placement.honest_min - 1)
+        assert battery(samples, pmf(placement.released_mechanism(target), REACH)) < ALPHA
+
+    @pytest.mark.parametrize("placement", PLACEMENTS, ids=str)
+    def test_laplace_shares_give_pure_privacy_up_to_the_last_allowed_dropout_and_not_beyond(self, placement):
+        share = pmf(placement.mechanism_for_share(LAPLACE), REACH)
+        promised = pure_epsilon_of(release_of(LAPLACE))
+        for dropped in range(placement.colluding_max + 1):
+            assert steepest_step(convolve([share] * (placement.parties - dropped))) <= promised + 1e-9
+        if placement.honest_min > 1:
+            assert steepest_step(convolve([share] * (placement.honest_min - 1))) > promised * 1.01
+
+    @pytest.mark.parametrize("target", TARGETS, ids=str)
+    @pytest.mark.parametrize("placement", PLACEMENTS, ids=str)
+    def test_dropouts_leave_at_least_the_variance_wanted(self, placement, target):
+        share = compute_variance(placement.mechanism_for_share(target))
+        assert placement.honest_min * share >= compute_variance(target) * (1 - 1e-12)
+        assert (placement.honest_min - 1) * share < compute_variance(target)
+        assert placement.total_variance(target) == pytest.approx(placement.parties * share)
+        assert np.var(draw_shares(placement, target, placement.parties)) == pytest.approx(
+            placement.total_variance(target), rel=0.03
+        )
+
+    def test_laplace_is_charged_as_it_was_wanted_and_gaussian_as_the_sum_it_is(self):
+        placement = Shared(parties=5, colluding_max=2)
+        assert placement.released_mechanism(LAPLACE) == LAPLACE
+        assert placement.mechanism_for_share(LAPLACE) == PolyaDifference(scale=3.0, shares=3)
+        released = placement.released_mechanism(GAUSSIAN)
+        assert isinstance(released, DiscreteGaussianSum)
+        assert released.shares == 3
+        assert placement.mechanism_for_share(GAUSSIAN) == DiscreteGaussian(sigma=released.sigma)
+
+    @pytest.mark.parametrize("target", TARGETS, ids=str)
+    def test_if_all_others_collude_each_adds_the_full_noise(self, target):
+        placement = Shared(parties=4, colluding_max=3)
+        assert placement.mechanism_for_share(target) == placement.released_mechanism(target) == target
+
+    def test_dropouts_count_against_the_colluding(self):
+        placement = Shared(parties=5, colluding_max=2)
+        assert [placement.colluding_allowed(dropped) for dropped in range(3)] == [2, 1, 0]
+        with pytest.raises(TooFewPartiesError, match="at most 2 of 5 shares"):
+            placement.colluding_allowed(3)
+
+    def test_no_accountant_takes_a_single_share(self):
+        share = Shared(parties=5, colluding_max=2).mechanism_for_share(LAPLACE)
+        for cost in (rho_of, pure_epsilon_of):
+            with pytest.raises(LocalProtocolError, match="PolyaDifference"):
+                cost(release_of(share))
+
+    def test_shares_of_shares_are_refused(self):
+        with pytest.raises(ConfigError, match="shared out again"):
+            Shared(parties=3, colluding_max=2).mechanism_for_share(DiscreteGaussianSum(sigma=1.0, shares=2))
+
+    @pytest.mark.parametrize(("parties", "colluding_max"), [(1, 0), (0, 0), (3, 3), (3, -1)])
+    def test_impossible_numbers_are_refused(self, parties, colluding_max):
+        with pytest.raises(ConfigError):
+            Shared(parties=parties, colluding_max=colluding_max)
+
+    def test_the_card_names_the_numbers_and_who_is_not_kept_out(self):
+        placement = Shared(parties=5, colluding_max=2)
+        assert "5 parties" in placement.who_adds
+        assert "any 3" in placement.who_adds
+        assert "Up to 2" in placement.who_could_subtract
+        assert "only against receivers that add none" in Shared(parties=5, colluding_max=0).who_could_subtract
+
+
+class TestGaussianShares:
+    @given(
+        sigma=st.floats(min_value=0.05, max_value=2.0**40),
+        shares=st.integers(min_value=1, max_value=300),
+        vector=st.lists(st.integers(min_value=-(2**20), max_value=2**20), min_size=1, max_size=8).filter(any),
+        zeros=st.integers(min_value=0, max_value=10**9),
+    )
+    def test_together_they_cost_at_most_what_was_wanted(self, sigma, shares, vector, zeros):
+        share = size_gaussian_share(sigma, shares)
+        norms = {"l1": sum(map(abs, vector)), "l2_squared": sum(x * x for x in vector), "entries": len(vector) + zeros}
+        released = DiscreteGaussianSum(sigma=share, shares=shares)
+        assert rho_of(release_of(released, **norms)) <= rho_of(release_of(DiscreteGaussian(sigma=sigma), **norms))
+
+    @given(sigma=st.floats(min_value=0.05, max_value=2.0**40), shares=st.integers(min_value=1, max_value=300))
+    def test_are_between_the_ideal_share_and_the_whole(self, sigma, shares):
+        assert sigma / math.sqrt(shares) * (1 - 1e-15) <= size_gaussian_share(sigma, shares) <= sigma
+
+    @pytest.mark.parametrize(("sigma", "shares"), [(4.0, 4), (1e4, 100), (2.0**40, 7)])
+    def test_are_ideal_where_they_are_not_small(self, sigma, shares):
+        assert size_gaussian_share(sigma, shares) == pytest.approx(sigma / math.sqrt(shares), rel=1e-11)
+
+    def test_a_hair_less_costs_more(self):
+        share = size_gaussian_share(2.0, 4)
+        release = release_of(DiscreteGaussianSum(sigma=share * (1 - 1e-6), shares=4))
+        assert rho_of(release) > rho_of(release_of(DiscreteGaussian(sigma=2.0)))
+
+
+class TestAggregatorAndLocal:
+    @pytest.mark.parametrize("target", TARGETS, ids=str)
+    def test_the_aggregator_adds_the_noise_once(self, target):
+        placement = Aggregator()
+        assert placement.mechanism_for_share(target) == placement.released_mechanism(target) == target
+        assert placement.total_variance(target) == compute_variance(target)
+        assert "aggregator knows the noise" in placement.who_could_subtract
+
+    @pytest.mark.parametrize("target", TARGETS, ids=str)
+    def test_locally_each_adds_all_and_is_charged_for_its_own(self, target):
+        placement = Local(parties=6)
+        assert placement.mechanism_for_share(target) == placement.released_mechanism(target) == target
+        assert placement.total_variance(target) == 6 * compute_variance(target)
+        assert np.var(draw_shares(placement, target, 6)) == pytest.approx(placement.total_variance(target), rel=0.03)
+        assert "6 parties" in placement.who_adds
+
+    def test_local_noise_needs_a_party(self):
+        with pytest.raises(ConfigError, match="at least 1"):
+            Local(parties=0)
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        DiscreteGaussian(sigma=0.4),
+        DiscreteGaussian(sigma=1.999),
+        DiscreteGaussian(sigma=2.0),
+        DiscreteGaussianSum(sigma=0.7, shares=3),
+        DiscreteLaplace(scale=0.2),
+        DiscreteLaplace(scale=6.0),
+        PolyaDifference(scale=3.0, shares=3),
+    ],
+    ids=str,
+)
+def test_variances_are_those_of_the_exact_probabilities(noise):
+    x = np.arange(-300, 301)
+    assert compute_variance(noise) == pytest.approx(pmf(noise, 300) @ (x * x), rel=1e-9)

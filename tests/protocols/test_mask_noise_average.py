@@ -1,0 +1,302 @@
+"""Thesis 7.2.4 with sound noise: what is released is the exact sum plus the noise that was charged; nothing else."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cloister.crypto import SeededEntropy, Stream
+from cloister.errors import BudgetError, ConfigError, TooFewPartiesError
+from cloister.kmeans.assignment import ConstrainedExclusive
+from cloister.kmeans.records import ArrayRecords
+from cloister.numeric import FixedPoint
+from cloister.privacy.accounting import Accountant
+from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum
+from cloister.privacy.placement import Aggregator, Local, Shared
+from cloister.privacy.release import NoiseDuty, release
+from cloister.privacy.simulation_sampler import SimulationSampler
+from cloister.privacy.units import Budget
+from cloister.protocols.leakage import Learns
+from cloister.protocols.multiparty_lloyd import CODEC, LEAKAGE, Agreement, LloydParty, coordinate, plan_noise
+from cloister.protocols.multiparty_lloyd.messages import MaskedFinish, MaskedRound
+from cloister.runtime import Fault, FaultKind, run_local
+from tests.harness import SESSION, blobs, identity, split
+from tests.protocols.oracle import local_sums
+
+CENTRES = np.repeat([[-0.5, -0.5], [0.5, -0.5], [0.0, 0.5]], 200, axis=0)
+POINTS = FixedPoint().quantise(CENTRES + np.random.default_rng(4).normal(0, 0.05, (600, 2)))
+START = ((-0.4, -0.4), (0.4, -0.4), (0.1, 0.4))
+BUDGET = Budget(epsilon=1.0, delta=1e-6)
+
+
+class RecordingSampler:
+    """A sampler whose every draw is kept: the mechanisms that really ran."""
+
+    is_simulation = True
+
+    def __init__(self, label):
+        self._inner = SimulationSampler(Stream.from_seed(11, label))
+        self.drawn = []
+
+    def draw(self, mechanism, entries, on_progress=None):
+        noise = self._inner.draw(mechanism, entries)
+        self.drawn.append((mechanism, noise))
+        return noise
+
+
+class Session:
+    """A session with one recorded desk for each role."""
+
+    def __init__(self, records, *, budget=BUDGET, iterations=4, kind="gaussian", placement=None, clusters=3, **options):
+        parties, dimensions = len(records), records[0].shape[1]
+        noise = plan_noise(
+            budget,
+            kind=kind,
+            iterations=iterations,
+            clusters=clusters,
+            dimensions=dimensions,
+            fixed_point=FixedPoint(),
+            norm_bound=options.pop("norm_bound", None),
+            placement=placement,
+        )
+        self.agreement = Agreement(
+            variant="mask-noise-average",
+            parties=parties,
+            clusters=clusters,
+            dimensions=dimensions,
+            iterations=iterations,
+            noise=noise,
+            max_records=10_000,
+            directory=tuple(identity(7, n).public_bytes for n in range(1, parties + 1)),
+            **{"initialisation": "random", **options},
+        )
+        self.records = records
+        self.duties = [self._duty(f"party {n}", budget) for n in range(1, parties + 1)]
+        self.coordinator = self._duty("coordinator", budget)
+
+    @staticmethod
+    def _duty(label, budget):
+        return NoiseDuty(charger=Accountant(budget), sampler=RecordingSampler(label))
+
+    def party(self, number, **options):
+        return LloydParty(
+            number=number,
+            agreement=self.agreement,
+            records=ArrayRecords(self.records[number - 1]),
+            identity=identity(7, number),
+            entropy=SeededEntropy(7, f"party {number}"),
+            session=SESSION,
+            **{"duty": self.duties[number - 1], **options},
+        )
+
+    def run(self, **options):
+        duty = self.coordinator if self.agreement.noise.by_coordinator else None
+        generator = coordinate(self.agreement, entropy=SeededEntropy(7, "c"), session=SESSION, duty=duty)
+        parties = [self.party(n) for n in range(1, self.agreement.parties + 1)]
+        return run_local(generator, parties, codec=CODEC, session=SESSION, **options), parties
+
+
+def given(**options):
+    return {"initialisation": "given", "start": START, **options}
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 10, 100, 784])
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+def test_the_books_reconcile_with_what_ran(dimensions, kind):
+    """A1: the cost of the noise that was really drawn equals what each book says, and is within the budget."""
+    budget = Budget(epsilon=1.0, delta=1e-6 if kind == "gaussian" else 0.0)
+    points = FixedPoint().quantise(blobs(60, dimensions, 2, seed=1))
+    session = Session(split(points, 3), budget=budget, kind=kind, clusters=2)
+    session.run()
+    drawn = session.coordinator.sampler.drawn
+    scale, d = 2**16, dimensions
+    weight = session.agreement.noise.encoder.count_weight
+    if kind == "gaussian":  # composed by hand: rho = Delta^2 / 2 sigma^2 each; then the classic conversion bounds it
+        rho = sum((d * scale**2 + weight**2) / (2 * mechanism.sigma**2) for mechanism, _ in drawn)
+        assert rho + 2 * math.sqrt(rho * math.log(1e6)) >= budget.epsilon * 0.95
+        expected = rho
+    else:
+        expected = sum((d * scale + weight) / mechanism.scale for mechanism, _ in drawn)
+        assert expected <= budget.epsilon * (1 + 1e-9)
+    assert len(drawn) == 4
+    for book in [session.coordinator.charger, *(duty.charger for duty in session.duties)]:
+        spent = book.spent()
+        assert len(spent.releases) == 4
+        assert budget.epsilon * 0.99 <= spent.epsilon <= budget.epsilon
+        assert (spent.rho if kind == "gaussian" else spent.epsilon) == pytest.approx(expected, rel=1e-6)
+        assert all(event.entries == noise.size for event, (_, noise) in zip(spent.releases, drawn, strict=True))
+    assert all(not duty.sampler.drawn for duty in session.duties)
+
+
+def unmasked_totals(session, run, parties):
+    """What party 1 can read of each round."""
+    masks = parties[0]._ready_masks()
+    news = [a for e in run.views[1] if isinstance(e.message, MaskedRound | MaskedFinish) for a in e.message.news]
+    ring = session.agreement.ring
+    return [ring.decode(masks.unmask(a, members_min=2)[0]).reshape(session.agreement.clusters, -1) for a in news]
+
+
+def exact_totals(session, totals):
+    """The exact sums of each round, recomputed from the records and the centres that the noisy ones lead to."""
+    plan, centres = session.agreement.noise, np.array(START)
+    for total in totals:
+        sums, counts = (np.sum(x, axis=0) for x in zip(*(local_sums(p, centres) for p in session.records), strict=True))
+        yield np.hstack([np.rint(sums * 2**16), plan.encoder.count_weight * counts[:, None]]).astype(np.int64)
+        noisy = plan.encoder.decode_counts(total)
+        moved = plan.encoder.decode_sums(total) / np.maximum(noisy, 1)[:, None]
+        centres = np.where(noisy[:, None] >= 1, moved, centres)
+        assert (np.abs(centres) <= 1).all()  # no fold needed in this run, so the recomputation is complete
+
+
+def test_a_party_learns_exact_sums_plus_exactly_the_noise_that_was_charged():
+    """Table 7.2, columns C_i, S_i, mu_i: "DP"."""
+    session = Session(split(POINTS, 3), budget=Budget(epsilon=8.0, delta=1e-6), **given())
+    run, parties = session.run(record_views=True)
+    totals = unmasked_totals(session, run, parties)
+    drawn = [noise.reshape(3, 3) for _, noise in session.coordinator.sampler.drawn]
+    for total, exact, noise in zip(totals, exact_totals(session, totals), drawn, strict=True):
+        assert np.array_equal(total - exact, noise)
+        assert (noise != 0).any()
+    for value in ("C_i", "S_i", "mu_i"):
+        assert LEAKAGE["mask-noise-average"].learns("party", value) is Learns.NOISY
+        assert LEAKAGE["mask-noise-average"].learns("coordinator", value) is Learns.NOTHING
+    for value in ("C_li", "S_li"):
+        assert LEAKAGE["mask-noise-average"].learns("party", value) is Learns.OWN
+
+
+def test_the_coordinators_view_is_that_of_the_masked_protocol():
+    """Table 7.2, row P_S: what it receives does not depend on the noise, and is masked as before."""
+    session = Session(split(POINTS, 3), **given())
+    run, _ = session.run(record_views=True)
+    kinds = {type(entry.message).__name__ for entry in run.views[0]}
+    assert kinds == {"SessionOpened", "SealedSeeds", "Ready", "MaskedUpdate"}
+
+
+def test_one_noisy_sum_a_round_however_often_it_is_sent():
+    """A party that was away is sent the same noisy sums: fresh noise on the same sum would average out."""
+    session = Session(split(POINTS, 3), **given())
+    faults = [Fault(FaultKind.DROP_REPLY, 2, step) for step in (4, 5)]
+    run, parties = session.run(faults=faults, record_views=True)
+    seen = {}
+    for role in (1, 2, 3):
+        for entry in run.views[role]:
+            for news in getattr(entry.message, "news", ()):
+                assert seen.setdefault(news.round, news.masked_sum.data) == news.masked_sum.data
+    assert len(session.coordinator.sampler.drawn) == 4
+    assert np.array_equal(parties[0].centres, parties[1].centres)
+    assert len(session.duties[1].charger.spent().releases) == 4  # charged before its lost answers left
+
+
+def test_a_party_that_stays_away_is_charged_for_what_it_answered_only():
+    session = Session(split(POINTS, 3), **given())
+    session.run(faults=[Fault(FaultKind.CRASH, 3, 5)])
+    assert [len(duty.charger.spent().releases) for duty in session.duties] == [4, 4, 2]
+    assert session.duties[2].charger.spent().epsilon < session.duties[0].charger.spent().epsilon
+
+
+def test_an_aborted_run_keeps_its_charges():
+    session = Session(split(POINTS, 2), **given())
+    with pytest.raises(TooFewPartiesError):
+        session.run(faults=[Fault(FaultKind.DROP_REPLY, 1, 4)])
+    assert [len(duty.charger.spent().releases) for duty in session.duties] == [2, 2]
+    assert len(session.coordinator.sampler.drawn) == 1
+
+
+def test_a_party_whose_books_are_full_sends_nothing():
+    session = Session(split(POINTS, 2), **given())
+    small = Accountant(Budget(epsilon=0.6, delta=1e-6))
+    session.duties[0] = NoiseDuty(charger=small, sampler=RecordingSampler("p"))
+    with pytest.raises(BudgetError, match="spent"):
+        session.run()
+    assert small.spent().epsilon <= 0.6
+
+
+@pytest.mark.parametrize("placement", [Shared(parties=3, colluding_max=1), Local(parties=3)])
+def test_parties_can_add_the_noise_and_the_coordinator_then_knows_none(placement):
+    session = Session(split(POINTS, 3), placement=placement, budget=Budget(epsilon=8.0, delta=1e-6), **given())
+    run, parties = session.run(record_views=True)
+    totals = unmasked_totals(session, run, parties)
+    assert not session.coordinator.sampler.drawn
+    rounds = zip(*(duty.sampler.drawn for duty in session.duties), strict=True)
+    for total, exact, shares in zip(totals, exact_totals(session, totals), rounds, strict=True):
+        assert np.array_equal(total - exact, np.sum([noise.reshape(3, 3) for _, noise in shares], axis=0))
+    event = session.agreement.noise.release_of(1)
+    if isinstance(placement, Shared):
+        share = session.duties[0].sampler.drawn[0][0]
+        assert event.mechanism == DiscreteGaussianSum(sigma=share.sigma, shares=2)
+        assert share.sigma * math.sqrt(2) >= session.agreement.noise.target.sigma
+    else:
+        assert event.mechanism == session.agreement.noise.target
+
+
+def test_shares_need_enough_parties():
+    with pytest.raises(ConfigError, match="members_min must be at least 3"):
+        Session(split(POINTS, 4), placement=Shared(parties=4, colluding_max=1), members_min=2)
+
+
+def test_noise_spoils_little_when_records_are_many():
+    """The error of a centre is what sigma says: a cluster of 200 records at epsilon 8."""
+    session = Session(split(POINTS, 3), budget=Budget(epsilon=8.0, delta=1e-6), **given())
+    _, parties = session.run()
+    exact = Session(split(POINTS, 3), budget=Budget(epsilon=1e4, delta=1e-6), **given())
+    _, reference = exact.run()
+    sigma = session.agreement.noise.target.sigma / 2**16
+    assert np.abs(parties[0].centres - reference[0].centres).max() < 6 * sigma / 150
+    assert parties[0].released_records == pytest.approx(600, abs=6 * sigma * math.sqrt(3))
+
+
+def test_a_norm_bound_shrinks_the_noise():
+    free, bounded = (Session(split(POINTS, 2), norm_bound=bound).agreement.noise for bound in (None, 2**15))
+    assert bounded.target.sigma < free.target.sigma
+    assert bounded.encoder.sensitivity.l2_squared == 2**30 + bounded.encoder.count_weight**2
+
+
+def test_constraints_and_missing_books_are_refused():
+    session = Session(split(POINTS, 2))
+    with pytest.raises(ConfigError, match="one record can move others"):
+        session.party(1, assignment=ConstrainedExclusive(alpha_min=1.25, alpha_max=1.25))
+    with pytest.raises(ConfigError, match="must keep books"):
+        session.party(1, duty=None)
+    with pytest.raises(ConfigError, match="noise duty"):
+        next(coordinate(session.agreement, entropy=SeededEntropy(1, "c"), session=SESSION))
+    with pytest.raises(ConfigError, match="must come with a noise plan"):
+        replace(session.agreement, noise=None)
+    with pytest.raises(ConfigError, match="must come with a noise plan"):
+        replace(session.agreement, variant="masked-sum-count")
+
+
+def test_the_ring_has_room_for_the_noise():
+    tiny = Session(split(POINTS, 2), budget=Budget(epsilon=0.01, delta=1e-6))
+    assert tiny.agreement.ring.bits == 64
+    assert Session(split(POINTS, 2)).agreement.ring.bits == 32
+
+
+def test_release_charges_before_it_draws():
+    event = Session(split(POINTS, 2)).agreement.noise.release_of(1)
+    order = []
+
+    class Books:
+        def charge(self, release):
+            order.append("charge")
+            raise BudgetError("full")
+
+    class Sampler:
+        is_simulation = True
+
+        def draw(self, mechanism, entries, on_progress=None):
+            order.append("draw")
+            return np.zeros(entries, dtype=np.int64)
+
+    with pytest.raises(BudgetError):
+        release(np.zeros(event.entries, dtype=np.int64), event, duty=NoiseDuty(charger=Books(), sampler=Sampler()))
+    assert order == ["charge"]
+
+
+def test_every_round_has_the_same_mechanism_and_the_agreement_names_it():
+    plan = Session(split(POINTS, 2)).agreement.noise
+    assert isinstance(plan.placement, Aggregator)
+    assert isinstance(plan.release_of(1).mechanism, DiscreteGaussian)
+    assert plan.release_of(1).mechanism == plan.release_of(4).mechanism
+    digests = {Session(split(POINTS, 2), budget=Budget(epsilon=e, delta=1e-6)).agreement.digest for e in (1.0, 2.0)}
+    assert len(digests) == 2
