@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from cloister.data import Column, open_table, sample_folder
     from cloister.errors import CloisterError
-    from cloister.job import DataOptions, Job, JobParty, ProtocolOptions, load_job
+    from cloister.job import Budget, DataOptions, Job, JobParty, ProtocolOptions, load_job
     from cloister.report import Result, read_result, write_result
     from cloister.simulation import simulate
 
 _HOMES = {
+    "Budget": "cloister.job",
     "CloisterError": "cloister.errors",
     "Column": "cloister.data",
     "DataOptions": "cloister.job",
@@ -36,6 +37,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Budget",
     "CloisterError",
     "Column",
     "DataOptions",

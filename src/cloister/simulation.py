@@ -77,7 +77,7 @@ def simulate(
     agreement = make_agreement(job, tuple(identity.public_bytes for identity in identities))
     assignment = make_assignment(job)
     with closing(open_desks(job, agreement, tables, session)) as desks:
-        desks.check_caps(agreement.iterations)
+        desks.pay_ledgers(agreement.iterations)
         parties = [
             LloydParty(
                 number=number,

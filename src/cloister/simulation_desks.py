@@ -82,11 +82,20 @@ class Desks:
     coordinator: NoiseDuty | None = None
     against: str = ""
 
-    def check_caps(self, iterations: int) -> None:
-        """Refuse a job that would pass the cap of any party's ledger, before its first round; nothing is charged."""
-        for book in self.books:
-            if book.ledger is not None and self.plan is not None:
-                book.ledger.check_all(self.plan.release_of(round_) for round_ in range(1, iterations + 1))
+    def pay_ledgers(self, iterations: int) -> None:
+        """Charge every ledger for the whole job before its first round, or refuse the job before anyone has paid.
+
+        Paid in advance, a job cannot be stopped half-way because another one spent the rest of the cap. What a run that
+        aborts has not released stays spent.
+        """
+        if self.plan is None:
+            return
+        releases = [self.plan.release_of(round_) for round_ in range(1, iterations + 1)]
+        ledgers = [book.ledger for book in self.books if book.ledger is not None]
+        for ledger in ledgers:
+            ledger.check_all(releases)
+        for ledger in ledgers:
+            ledger.charge_all(releases)
 
     def close(self) -> None:
         """Close every ledger file."""

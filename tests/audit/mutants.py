@@ -12,7 +12,7 @@ QUADRUPLE_COST = {0.5: 160_000, 1.0: 64_000, 3.0: 16_000}
 # A sound release is not flagged whatever the runs: these save time.
 SOUND_RUNS = {0.5: 60_000, 1.0: 32_000, 3.0: 32_000}
 # The same from (epsilon, delta) alone.
-LONG_RUNS = {0.5: 1_000_000, 1.0: 500_000, 3.0: 300_000}
+LONG_RUNS = {0.5: 2_000_000, 1.0: 1_000_000, 3.0: 300_000}
 FEW = {0.5: 24_000, 1.0: 8_000, 3.0: 8_000}
 
 

@@ -23,7 +23,7 @@ _ROUNDING_SLACK = 1.0 + 2.0**-40  # for the double roundings here and in an acco
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregator:
-    """The aggregator adds the noise once, to a sum that it sees only masked (thesis 7.2.4).
+    """The coordinator adds the noise once, to a sum that it sees only masked (thesis 7.2.4).
 
     Privacy
     -------
@@ -46,12 +46,12 @@ class Aggregator:
     @property
     def who_adds(self) -> str:
         """Who adds noise, for the privacy card."""
-        return "The aggregator adds the noise, once, to the masked sum."
+        return "The coordinator adds the noise, once, to the masked sum."
 
     @property
     def who_could_subtract(self) -> str:
         """Who could take noise away again, for the privacy card."""
-        return "The aggregator knows the noise: it and one party together could subtract it from the sum."
+        return "The coordinator knows the noise: it and one party together could subtract it from the sum."
 
 
 @dataclass(frozen=True, kw_only=True)
