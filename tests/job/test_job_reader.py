@@ -208,6 +208,7 @@ BROKEN: list[tuple[str, str, int | None, list[str]]] = [
     ("[clusters]", BUDGET.replace("1.0", "0") + "[clusters]", 6, ["budget.epsilon", "greater than 0"]),
     ("[clusters]", BUDGET.replace("1e-6", "1") + "[clusters]", 7, ["budget.delta", "less than 1"]),
     ("[clusters]", "[run]\nsecure = true\nseed = 7\n[clusters]", 7, ["run.seed", "left out in secure mode", "7"]),
+    ('name = "north"', 'name = "../north"', 11, ["parties[0].name", "without /", "ledger file"]),
     ("[clusters]", "[run]\nsecure = 1\n[clusters]", 6, ["run.secure", "true or false"]),
     ("[clusters]", BUDGET + "unit = 'row'\n[clusters]", 8, ["budget.unit", "record, client"]),
     ("[clusters]", "[ledger]\npath = 'l.jsonl'\n[clusters]", 5, ["ledger", "[budget]"]),

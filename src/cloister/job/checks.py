@@ -110,6 +110,9 @@ def _check_parties(parties: Sequence[JobParty]) -> None:
         check_text((*path, "name"), party.name)
         if party.name == COORDINATOR:
             refuse((*path, "name"), "not be the coordinator's", show_value(party.name), "Choose another name.")
+        if set(party.name) & set("/\\"):
+            what_to_do = "A party's ledger file is named after it."
+            refuse((*path, "name"), "be a name without / and \\", show_value(party.name), what_to_do)
         if party.name in seen:
             got = f"{show_value(party.name)}, which parties[{seen[party.name]}] has already"
             refuse((*path, "name"), "be unique", got, "Give each party its own name.")
