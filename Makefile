@@ -23,8 +23,8 @@ demo: $(VENV)/base
 	@$(BIN)/cloister demo
 
 lint: $(VENV)/test
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	$(BIN)/ruff check src tests bench
+	$(BIN)/ruff format --check src tests bench
 
 types: $(VENV)/test
 	$(BIN)/mypy
