@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from cloister.errors import ConfigError, DataError
-from cloister.kmeans import ArrayRecords, ClusterSums, cluster_sums, nearest
+from cloister.kmeans import ArrayRecords, ClusterSums, cluster_sums, kernel, nearest
 
 GRID = 2.0**-16
 
@@ -72,7 +72,8 @@ def test_split_and_threads_change_no_bit(cuts: list[int], d: int, k: int) -> Non
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_thread_count_changes_no_bit_even_off_the_grid(dtype: type) -> None:
+def test_thread_count_changes_no_bit_even_off_the_grid(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "_NANOSECONDS_PER_THREAD", 1)  # use every thread asked for
     points = np.random.default_rng(0).normal(size=(30_011, 7)).astype(dtype)
     centres = np.random.default_rng(1).normal(size=(11, 7))
     one = cluster_sums(points, centres, threads=1, radius=2.0)
@@ -153,7 +154,8 @@ def test_arrays_need_not_be_contiguous() -> None:
     )
 
 
-def test_calls_from_many_threads_do_not_disturb_each_other() -> None:
+def test_calls_from_many_threads_do_not_disturb_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "_NANOSECONDS_PER_THREAD", 1)  # use every thread asked for
     points, centres = on_grid(1, 40_000, 3), on_grid(2, 5, 3)
     expected = cluster_sums(points, centres, threads=1)
     results: list[ClusterSums] = []

@@ -154,7 +154,7 @@ class TestAggregatorAndLocal:
         placement = Aggregator()
         assert placement.mechanism_for_share(target) == placement.released_mechanism(target) == target
         assert placement.total_variance(target) == compute_variance(target)
-        assert "aggregator knows the noise" in placement.who_could_subtract
+        assert "coordinator knows the noise" in placement.who_could_subtract
 
     @pytest.mark.parametrize("target", TARGETS, ids=str)
     def test_locally_each_adds_all_and_is_charged_for_its_own(self, target):

@@ -33,6 +33,8 @@ BLOCK = 64
 # A little more than a power of two: otherwise the rows of the transposed block compete for one cache set.
 STRIDE = BLOCK + 8
 CENTRE_TILE = 4
+# Up to so many numbers (clusters times columns), a pass for each is faster than a scattered addition for each record.
+FEW_SUMS = 48
 FEATURE_PAD = 2
 
 _Function = TypeVar("_Function")
@@ -44,6 +46,8 @@ class _Jit(Protocol):
 
 # Without numba's own threads, and without the interpreter lock: the callers bring the threads.
 _compile: _Jit = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
+# Sums may be reordered inside a block, which every block then does alike; nothing that decides a label is compiled so.
+_compile_sums: _Jit = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
 
 
 @_compile
@@ -201,6 +205,32 @@ def _reduce(
     return loss, excluded
 
 
+@_compile_sums
+def _reduce_few(
+    block: NDArray[Any],
+    dimensions: int,
+    least: NDArray[Any],
+    nearest: NDArray[Any],
+    sums: NDArray[np.float64],
+    counts: NDArray[np.int64],
+) -> float:
+    """Add a whole block to few clusters: one pass over the transposed block for each sum, as vectors, no scattering."""
+    loss = 0.0
+    for r in range(BLOCK):
+        loss += np.float64(least[r])
+    for j in range(sums.shape[0]):
+        members = 0
+        for r in range(BLOCK):
+            members += nearest[r] == j
+        counts[j] += members
+        for f in range(dimensions):
+            total = 0.0
+            for r in range(BLOCK):
+                total += np.float64(block[f * STRIDE + r]) if nearest[r] == j else 0.0
+            sums[j, f] += total
+    return loss
+
+
 @_compile
 def reduce_chunks(
     points: NDArray[Any],
@@ -230,6 +260,7 @@ def reduce_chunks(
     own_sums = np.empty(sums.shape[1:])
     own_counts = np.empty(counts.shape[1], np.int64)
     row_bytes = points.shape[1] * points.itemsize
+    few = own_sums.size <= FEW_SUMS and labels.shape[0] == 0 and bool(np.isinf(squared_radii).all())
     for chunk in range(first_chunk, last_chunk):
         own_sums[:] = 0.0
         own_counts[:] = 0
@@ -241,6 +272,9 @@ def reduce_chunks(
             _transpose(points, first, rows, block)
             ahead = points.ctypes.data + (first + BLOCK) * row_bytes
             _measure(block, centres, distances, least, nearest, ahead, BLOCK * row_bytes)
+            if few and rows == BLOCK:
+                own_loss += _reduce_few(block, points.shape[1], least, nearest, own_sums, own_counts)
+                continue
             loss, outside = _reduce(
                 points,
                 first,
