@@ -80,7 +80,7 @@ def run_session(iterations: int, *, books: str, sampler: Sampler, folder: Path) 
         if books == "accountant" or n == 0:
             return Books(Accountant(BUDGET))
         ledger = Ledger(folder / f"{n}-{iterations}-{time.monotonic_ns()}.ledger")
-        fingerprint = fingerprint_records(ArrayRecords(halves[n - 1][:10]), salt=ledger.salt)
+        fingerprint = fingerprint_records([halves[n - 1][:10]], salt=ledger.salt)
         session = ledger.open_session(fingerprint=fingerprint, job="bench", session=SESSION, budget=BUDGET)
         if books == "ledger in advance":  # as simulations do: the whole job in one transaction, counted in set-up
             session.charge_all([plan.release_of(round_) for round_ in range(1, iterations + 1)])

@@ -7,8 +7,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from cloister.errors import BudgetError, ConfigError
-from cloister.job import Budget
+from cloister.errors import BudgetError, ConfigError, DataError, PrecisionError
+from cloister.job import Budget, DataOptions
 from cloister.privacy.ledger import Ledger
 from cloister.privacy.units import Budget as Cap
 from cloister.report import read_result, write_result
@@ -33,8 +33,12 @@ def test_the_card_says_what_ran_and_travels_with_the_result(tmp_path):
     assert len(card.releases) == 5
     assert sum(release.rho for release in card.releases) == pytest.approx(card.releases[0].rho * 5)
     assert card.plain_words.startswith("Whatever someone does with this result, it is at most 7.3")
-    assert "pool what they see" in card.against
-    assert read_result(write_result(result, tmp_path / "r")).card == card
+    assert "once it sees the centres" in card.breaks_if
+    assert card.breaks_if == result.breaks_if
+    read = read_result(write_result(result, tmp_path / "r"))
+    assert read.card == card
+    assert result.evaluation is not None
+    assert read.evaluation is None  # exact losses beside a promise of privacy would break it
     assert b"who_could_subtract" in msgspec.json.encode(card)
 
 
@@ -67,7 +71,7 @@ def test_secure_mode_refuses_a_seed_before_anything_runs():
 @pytest.mark.parametrize(
     ("options", "placed"),
     [
-        ({"placement": "shared", "colluding_max": 1}, "adds a share"),
+        ({"placement": "shared", "colluding_max": 1, "min_parties": 3}, "adds a share"),
         ({"placement": "local"}, "parties"),
         ({"noise": "laplace"}, "once"),
         ({"norm_bound": 0.8}, "once"),
@@ -78,6 +82,7 @@ def test_every_option_of_the_noise_runs_from_a_job(options, placed):
     assert placed in result.card.who_adds_noise
     assert result.card.epsilon <= 8.0
     assert np.isfinite(result.centres).all()
+    assert ("No coalition" in result.breaks_if) is (options.get("placement") == "local")
 
 
 def test_pure_epsilon_with_laplace_noise():
@@ -133,3 +138,58 @@ def test_a_ledger_path_that_is_a_file_is_refused(tmp_path):
     (tmp_path / "books").write_text("")
     with pytest.raises(ConfigError, match="must be a folder"):
         simulate(with_ledger(tmp_path), sources=PARTS)
+
+
+def test_a_named_data_set_stays_under_one_cap_while_it_grows(tmp_path):
+    job = with_ledger(tmp_path)
+    named = replace(job, parties=tuple(replace(party, dataset="patients") for party in job.parties))
+    simulate(named, sources=PARTS)
+    simulate(named, sources={**PARTS, "a": PARTS["a"][:-5]})
+    (entry,) = Ledger(tmp_path / "books" / "a.ledger", create=False).summarise(delta=1e-6)
+    assert entry.charges == 10
+
+
+def test_a_file_that_is_swapped_after_its_check_does_not_run(tmp_path):
+    """The fingerprint and the run must see the same records, or another file would pay for these."""
+    path = tmp_path / "a.csv"
+    frame = "length,width\n" + "\n".join(f"{x:.6f},{y:.6f}" for x, y in PARTS["a"])
+    path.write_text(frame)
+
+    def swap(party, check):
+        if party == "a":
+            path.write_text("length,width\n1,1\n")
+
+    with pytest.raises(DataError, match="must stay the same"):
+        simulate(with_ledger(tmp_path), sources={**PARTS, "a": path}, on_table=swap)
+
+
+def test_a_private_run_does_not_abort_by_the_number_of_records():
+    """An abort would tell neighbours apart; a sum that wraps around costs accuracy only."""
+    job = private_job(data=DataOptions(max_records=79))
+    assert simulate(job, sources=PARTS).card.private
+
+
+def test_noise_that_cannot_be_drawn_is_refused_before_anything_is_charged(tmp_path):
+    job = with_ledger(tmp_path, protocol={"fractional_bits": 30}, budget=Budget(epsilon=5e-4, delta=1e-6))
+    with pytest.raises(PrecisionError, match="scale of noise"):
+        simulate(replace(job, data=DataOptions(max_records=1000)), sources=PARTS)
+    assert not (tmp_path / "books").exists()
+
+
+def test_a_result_that_is_mostly_noise_says_so():
+    warned = simulate(private_job(budget=Budget(epsilon=0.01, delta=1e-6)), sources=PARTS).card
+    assert any("mostly noise" in warning for warning in warned.warnings)
+    clear = simulate(private_job(budget=Budget(epsilon=50.0, delta=1e-6)), sources=PARTS).card
+    assert not any("mostly noise" in warning for warning in clear.warnings)
+
+
+@pytest.mark.parametrize("epsilon", [1e-300, 1e-7, 1e7, 1e300])
+def test_senseless_epsilons_are_refused_at_once(epsilon):
+    with pytest.raises(ConfigError, match=r"budget\.epsilon must be greater than 0, from 1e-06 to 1e\+06"):
+        private_job(budget=Budget(epsilon=epsilon, delta=1e-6))
+
+
+def test_a_ledger_folder_that_cannot_be_made_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match=r"ledger\.path"):
+        simulate(replace(with_ledger(tmp_path), ledger="file/books"), sources=PARTS)

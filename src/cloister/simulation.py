@@ -36,7 +36,7 @@ from cloister.protocols.multiparty_lloyd import CODEC, LEAKAGE, Agreement, Lloyd
 from cloister.protocols.multiparty_lloyd.agreement import MAX_RECORDS
 from cloister.report.evaluation import evaluate_centres
 from cloister.report.result import Learned, NetworkTime, PartyTraffic, Result
-from cloister.runtime import LocalRun, find_network, run_local
+from cloister.runtime import NETWORKS, LocalRun, run_local
 from cloister.runtime.progress import OnProgress
 from cloister.simulation_desks import make_noise_plan, open_desks
 
@@ -70,7 +70,7 @@ def simulate(
     CloisterError
         If the job, a table or the run does not hold what it must. Nothing has been sent when a table is at fault.
     """
-    network = None if job.network is None else find_network(job.network)
+    network = None if job.network is None else NETWORKS[job.network]
     tables = _open_tables(job, sources or {}, on_table)
     session = make_entropy("session", seed=job.seed).bytes(16)
     identities = [Identity(make_entropy(f"identity of {party.name}", seed=job.seed)) for party in job.parties]
@@ -115,7 +115,7 @@ def simulate(
         rounds=run.result.rounds,
         parties=_traffic(job, run),
         leakage=_learned(LEAKAGE[agreement.variant]),
-        breaks_if=LEAKAGE[agreement.variant].breaks_if,
+        breaks_if=agreement.breaks_if,
         transcript_sha256=run.transcript_sha256,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         cloister_version=version("cloister"),
@@ -150,7 +150,7 @@ def make_agreement(job: Job, directory: tuple[bytes, ...]) -> Agreement:
         fractional_bits=options.fractional_bits,
         ring_bits=options.ring,
         max_records=job.data.max_records or MAX_RECORDS,
-        members_min=options.min_parties,
+        members_min=options.resolve_min_parties(len(job.parties)),
         tolerance=options.tolerance,
         directory=directory,
         context=json.dumps(context, sort_keys=True),
@@ -197,7 +197,7 @@ def _open_tables(job: Job, sources: Mapping[str, object], on_table: OnTable | No
             label=f"party {party.name!r}" + (f" ({source})" if isinstance(source, str | Path) else ""),
         )
         check = table.check()
-        if job.data.max_records is not None and check.records > job.data.max_records:
+        if job.budget is None and job.data.max_records is not None and check.records > job.data.max_records:
             raise PrecisionError(
                 f"party {party.name!r} must hold at most data.max_records = {job.data.max_records} records, "
                 f"the public cap that the ring is chosen for; it holds {check.records}. Raise the cap with all parties."
@@ -248,7 +248,7 @@ def _notes(job: Job) -> tuple[str, ...]:
         notes.append(
             "The centres are averages of the parties' local centres, weighted equally whatever their size (thesis 5.4)."
         )
-    if len(job.parties) == 2 and job.protocol.name != "naive":
+    if len(job.parties) == 2 and job.protocol.name != "naive" and job.budget is None:
         notes.append(
             "Two parties: each can subtract its own part from the sum and has the other's. Three or more hide it."
         )

@@ -5,18 +5,17 @@ In a deployment each desk stands in its own organisation; a simulation sets them
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cloister.crypto import Stream
 from cloister.data import Table
 from cloister.errors import ConfigError
-from cloister.job import Job
-from cloister.kmeans.records import FloatArray
+from cloister.job import Job, JobParty
 from cloister.numeric import FixedPoint
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.card import PrivacyCard, make_card
-from cloister.privacy.fingerprint import fingerprint_records
+from cloister.privacy.fingerprint import fingerprint_label, fingerprint_records
 from cloister.privacy.ledger import Ledger, LedgerSession
 from cloister.privacy.mechanisms import Release
 from cloister.privacy.placement import Aggregator, Local, Placement, Shared
@@ -24,7 +23,7 @@ from cloister.privacy.release import NoiseDuty
 from cloister.privacy.samplers import ExactSampler, Sampler
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget, Unit
-from cloister.protocols.multiparty_lloyd import LEAKAGE, Agreement, LloydParty, NoisePlan, plan_noise
+from cloister.protocols.multiparty_lloyd import Agreement, LloydParty, NoisePlan, plan_noise
 
 COORDINATOR = "coordinator"
 
@@ -80,7 +79,7 @@ class Desks:
     books: tuple[Books, ...] = ()
     samplers: tuple[Sampler, ...] = ()
     coordinator: NoiseDuty | None = None
-    against: str = ""
+    breaks_if: str = ""
 
     def pay_ledgers(self, iterations: int) -> None:
         """Charge every ledger for the whole job before its first round, or refuse the job before anyone has paid.
@@ -119,13 +118,18 @@ class Desks:
             return None
         spent = max((book.accountant.spent() for book in self.books), key=lambda spent: spent.epsilon)
         released = [party.released_records for party in parties if party.released_records is not None]
+        records = released[0] if released else None
+        deviation = (
+            self.plan.placement.total_variance(self.plan.target) ** 0.5 * self.plan.encoder.fixed_point.resolution
+        )
         return make_card(
             spent,
             budget=self.plan.budget,
             placement=self.plan.placement,
-            against=self.against,
+            breaks_if=self.breaks_if,
             is_simulation=any(sampler.is_simulation for sampler in self.samplers),
-            estimated_records=released[0] if released else None,
+            estimated_records=records,
+            centre_noise=None if records is None else deviation / max(1.0, records / self.plan.clusters),
         )
 
 
@@ -135,14 +139,14 @@ def open_desks(job: Job, agreement: Agreement, tables: Sequence[Table], session:
     if plan is None:
         return Desks(plan=None)
     books = tuple(
-        Books(Accountant(plan.budget), _open_ledger(job, party.name, table, session, plan.budget))
+        Books(Accountant(plan.budget), _open_ledger(job, party, table, session, plan.budget))
         for party, table in zip(job.parties, tables, strict=True)
     )
     samplers = tuple(_make_sampler(job, party.name) for party in job.parties)
     duty = None
     if plan.by_coordinator:
         duty = NoiseDuty(charger=Accountant(plan.budget), sampler=_make_sampler(job, COORDINATOR))
-    return Desks(plan=plan, books=books, samplers=samplers, coordinator=duty, against=_against(agreement))
+    return Desks(plan=plan, books=books, samplers=samplers, coordinator=duty, breaks_if=agreement.breaks_if)
 
 
 def _make_sampler(job: Job, role: str) -> Sampler:
@@ -150,38 +154,21 @@ def _make_sampler(job: Job, role: str) -> Sampler:
     return ExactSampler() if job.seed is None else SimulationSampler(Stream.from_seed(job.seed, "noise", role))
 
 
-@dataclass(frozen=True)
-class _Originals:
-    """A table's records in original units, so that a fingerprint does not change with a job's bounds or grid."""
-
-    table: Table
-
-    def batches(self) -> Iterator[FloatArray]:
-        """Yield them."""
-        return self.table.raw_batches()
-
-
-def _open_ledger(job: Job, party: str, table: Table, session: bytes, budget: Budget) -> LedgerSession | None:
+def _open_ledger(job: Job, party: JobParty, table: Table, session: bytes, budget: Budget) -> LedgerSession | None:
     """A party's ledger: one file a party in the job's ledger folder."""
     if job.ledger is None:
         return None
     folder = job.folder / job.ledger
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"ledger.path must be a folder, which holds one file a party; got the file {folder}.")
-    folder.mkdir(parents=True, exist_ok=True)
-    ledger = Ledger(folder / f"{party}.ledger")
-    fingerprint = fingerprint_records(_Originals(table), salt=ledger.salt)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigError(f"ledger.path must be a folder that can be made; got {folder}: {reason}.") from None
+    ledger = Ledger(folder / f"{party.name}.ledger")
+    if party.dataset is None:
+        fingerprint = fingerprint_records(table.raw_batches(), salt=ledger.salt)
+    else:
+        fingerprint = fingerprint_label(party.dataset, salt=ledger.salt)
     return ledger.open_session(fingerprint=fingerprint, job=job.name, session=session, budget=budget)
-
-
-def _against(agreement: Agreement) -> str:
-    """Against whom a masked and noised sum protects, and which coalition breaks it; depends on who adds the noise."""
-    protects = "Each party's records are protected against every other party, and against the coordinator."
-    if agreement.noise is None or isinstance(agreement.noise.placement, Aggregator):
-        return f"{protects} It breaks if {LEAKAGE[agreement.variant].breaks_if}"
-    if isinstance(agreement.noise.placement, Local):
-        return f"{protects} It holds even if all of them pool what they see: each party's sums carry the whole noise."
-    return (
-        f"{protects} It breaks if the coordinator and any one party pool what they see: they can unmask each party's "
-        "sums, which carry one share of the noise, too little alone; or if more parties collude than was agreed."
-    )

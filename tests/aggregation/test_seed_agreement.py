@@ -163,7 +163,13 @@ def test_the_coordinator_checks_what_it_relays():
     with pytest.raises(RemoteProtocolError, match="must be signed"):
         ask.check(2, SessionOpened(SignedSessionKey(2, keys[1].public_key, keys[2].signature)))
     ask = generator.send({n: SessionOpened(key) for n, key in keys.items()})
-    for boxes in [(), (SealedSeed(1, b""),), (SealedSeed(2, b""), SealedSeed(2, b""))]:
+    good = bytes(80)
+    for boxes in [
+        (),
+        (SealedSeed(1, good),),
+        (SealedSeed(2, good), SealedSeed(2, good)),
+        (SealedSeed(2, bytes(10**6)),),
+    ]:
         with pytest.raises(RemoteProtocolError, match="one box to each"):
             ask.check(1, SealedSeeds(boxes))
     with pytest.raises(RemoteProtocolError, match="SealedSeeds"):

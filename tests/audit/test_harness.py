@@ -104,7 +104,8 @@ class TestAudit:
             on_progress=lambda *line: told.append(line),
         )
         assert {label.split(": ")[1].split(",")[0] for label, _, _ in told} == {"fit", "choose", "count"}
-        assert told[-1][1:] == (1000, 1000)
+        assert told[-1][1:] == (4000, 4000)
+        assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
 
     def test_a_hundred_thousand_runs_take_seconds_not_minutes(self):
         report = audit(ATTACK, claim=CLAIM, runs=100_000, stream=Stream.from_seed(1, "speed"))

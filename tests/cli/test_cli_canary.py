@@ -26,17 +26,21 @@ TABLES = {
 }
 
 
+PRIVATE = "\n[budget]\nepsilon = 1.0\ndelta = 1e-6\n[ledger]\npath = 'books'\n"
+
+
 @pytest.mark.parametrize("case", TABLES)
-@pytest.mark.parametrize("protocol", ["naive", "masked-sum-count"])
+@pytest.mark.parametrize("protocol", ["naive", "masked-sum-count", "mask-noise-average"])
 def test_values_of_records_appear_nowhere(case: str, protocol: str, invoke: Invoke, job_file: Path) -> None:
-    job_file.write_text(job_file.read_text().replace("masked-sum-count", protocol))
+    private = "" if protocol != "mask-noise-average" else PRIVATE
+    job_file.write_text(job_file.read_text().replace("masked-sum-count", protocol) + private)
     (job_file.parent / "north.csv").write_text(TABLES[case], errors="surrogateescape")
     done = invoke("run", job_file, "--seed", 1)
     assert (done.exit_code == 0) == (case in ("a clean table", "outside the bounds")), done.output
     assert done.exit_code in (0, 3), done.output
     predicted = invoke("predict", "result-small", "north.csv")
     header = invoke("init", "north.csv", "--out", "new.toml")
-    written = b"".join(path.read_bytes() for path in Path("result-small").glob("*"))
+    written = b"".join(path.read_bytes() for folder in ("result-small", "books") for path in Path(folder).glob("*"))
     shown = done.output + predicted.output + written.decode("latin-1")
     if case != "other columns":  # there the word is a column's name, which init is asked to write
         shown += header.output + (Path("new.toml").read_text() if Path("new.toml").exists() else "")

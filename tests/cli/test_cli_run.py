@@ -13,7 +13,7 @@ import pytest
 from tests.cli.conftest import JOB, Invoke
 
 import cloister.cli.execution as execution
-from cloister.errors import CloisterError
+from cloister.errors import CloisterError, ConfigError
 from cloister.report.folder import read_result
 
 PROGRAM = [sys.executable, "-c", "from cloister.cli import main; main()"]
@@ -207,3 +207,25 @@ def test_the_demo_runs_twice_and_its_next_command_works(
     assert command[:2] == ["cloister", "predict"]
     assert invoke(*command[1:]).exit_code == 0
     assert len(Path("labels.csv").read_text().splitlines()) == 5001
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_run(
+    invoke: Invoke, job_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "simulate", lambda *_, **__: pytest.fail("the run was started"))
+    (job_file.parent / "file").write_text("")
+    refused = invoke("run", job_file, "--out", "file/result")
+    assert refused.exit_code == 2
+    assert "must be writable" in refused.stderr
+
+
+def test_a_result_is_printed_even_if_it_can_no_longer_be_written(
+    invoke: Invoke, job_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full_disk(*_: object, **__: object) -> Path:
+        raise ConfigError("the result folder must be writable; the disk is full.")
+
+    monkeypatch.setattr(execution, "write_result", full_disk)
+    done = invoke("run", job_file)
+    assert done.exit_code == 2
+    assert "Centres, in original units" in done.stdout

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from cloister.data import Table, open_table, parse_bounds, to_unit
+from cloister.data import Column, Table, open_table, parse_bounds, to_unit
 from cloister.errors import ConfigError, DataError
 from cloister.numeric.fixed_point import FixedPoint
 
@@ -114,7 +114,7 @@ def test_a_file_that_changes_between_rounds_is_noticed(tmp_path, rows):
     table = open_table(path, COLUMNS, memory_budget_bytes=0)
     table.check()
     write_csv(path, rows)
-    with pytest.raises(DataError, match=f"it had 2 records and now has {len(rows)}"):
+    with pytest.raises(DataError, match="its numbers have changed since"):
         list(table.batches())
 
 
@@ -164,3 +164,24 @@ def test_wrong_sources_are_refused(tmp_path):
         open_table(np.zeros((1, 2)), ())
     with pytest.raises(ConfigError, match="must differ"):
         open_table(np.zeros((1, 2)), COLUMNS[:1] * 2)
+
+
+def test_bounds_can_be_given_as_a_mapping_and_must_be_given():
+    points = np.array([[1.0, 20.0], [2.0, 30.0]])
+    by_bounds = open_table(points, bounds={"a": (0, 4), "b": (10, 50)})
+    by_columns = open_table(points, [Column(name="a", low=0, high=4), Column(name="b", low=10, high=50)])
+    np.testing.assert_array_equal(next(by_bounds.batches()), next(by_columns.batches()))
+    with pytest.raises(ConfigError, match="two people's records"):
+        open_table(points)
+    with pytest.raises(ConfigError, match="given once"):
+        open_table(points, by_columns.columns, bounds={"a": (0, 4)})
+
+
+@pytest.mark.parametrize("memory_budget_bytes", [0, 1 << 20])
+def test_a_file_of_the_same_length_with_other_numbers_is_noticed(tmp_path, memory_budget_bytes):
+    path = write_csv(tmp_path / "t.csv", [(1, 20), (2, 30)])
+    table = open_table(path, COLUMNS, memory_budget_bytes=memory_budget_bytes)
+    table.check()
+    write_csv(path, [(1, 20), (2, 31)])
+    with pytest.raises(DataError, match="must stay the same"):
+        list(table.raw_batches())

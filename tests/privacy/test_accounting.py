@@ -1,5 +1,6 @@
 """The accountant: refuses before it records, adds what ran, holds under threads, and is fast."""
 
+import copy
 import math
 import threading
 import time
@@ -179,3 +180,11 @@ def test_a_charge_costs_microseconds():
             accountant.charge(item)
         best = min(best, (time.perf_counter() - start) / len(listed))
     assert best < 500e-6  # 3 microseconds where this was written
+
+
+def test_copies_of_an_accountant_are_the_same_accountant():
+    accountant = Accountant(BUDGET)
+    assert copy.copy(accountant) is accountant
+    assert copy.deepcopy([accountant])[0] is accountant
+    with pytest.raises(TypeError, match="would spend the budget again"):
+        accountant.__reduce__()

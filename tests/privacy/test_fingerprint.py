@@ -30,7 +30,7 @@ class Batched:
 
 
 def fingerprint(points, cuts=(), salt=SALT):
-    return fingerprint_records(Batched(points, cuts), salt=salt)
+    return fingerprint_records(Batched(points, cuts).batches(), salt=salt)
 
 
 @given(points=TABLES, data=st.data())
@@ -108,7 +108,7 @@ def test_refuses_batches_of_two_tables():
             yield np.zeros((1, 3))
 
     with pytest.raises(DataError, match="must have 2 columns; got 3"):
-        fingerprint_records(TwoTables(), salt=SALT)
+        fingerprint_records(TwoTables().batches(), salt=SALT)
 
 
 def test_is_fast_enough_for_large_tables():

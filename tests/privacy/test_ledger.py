@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import os
 import pickle
 import time
 from fractions import Fraction
@@ -303,3 +304,13 @@ class TestCopies:
         ledger.close()
         open_session(ledger).charge(gaussian(0.01))
         assert summary_of(ledger).charges == 2
+
+
+def test_a_ledger_with_two_names_is_refused(tmp_path, monkeypatch):
+    """Each name would have a write-ahead log of its own, and charges would be lost."""
+    monkeypatch.setattr("cloister.privacy.ledger_store._CREATION_WAITS", 1)
+    Ledger(tmp_path / "one.ledger").close()
+    os.link(tmp_path / "one.ledger", tmp_path / "two.ledger")
+    for name in ("one.ledger", "two.ledger"):
+        with pytest.raises(LedgerError, match="must have one name"):
+            Ledger(tmp_path / name, create=False)

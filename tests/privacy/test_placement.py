@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloister.crypto import Stream
-from cloister.errors import ConfigError, LocalProtocolError, TooFewPartiesError
+from cloister.errors import ConfigError, LocalProtocolError
 from cloister.privacy.costs import pure_epsilon_of, rho_of
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Release
 from cloister.privacy.placement import Aggregator, Local, Shared, size_gaussian_share
@@ -91,12 +91,6 @@ class TestShared:
     def test_if_all_others_collude_each_adds_the_full_noise(self, target):
         placement = Shared(parties=4, colluding_max=3)
         assert placement.mechanism_for_share(target) == placement.released_mechanism(target) == target
-
-    def test_dropouts_count_against_the_colluding(self):
-        placement = Shared(parties=5, colluding_max=2)
-        assert [placement.colluding_allowed(dropped) for dropped in range(3)] == [2, 1, 0]
-        with pytest.raises(TooFewPartiesError, match="at most 2 of 5 shares"):
-            placement.colluding_allowed(3)
 
     def test_no_accountant_takes_a_single_share(self):
         share = Shared(parties=5, colluding_max=2).mechanism_for_share(LAPLACE)

@@ -202,8 +202,6 @@ def test_the_ring_follows_from_public_bounds():
     assert ring(variant="masked-centroid", max_records=2**31) == 32
     with pytest.raises(PrecisionError, match="declare a smaller max_records"):
         ring(max_records=16384, ring_bits=32)
-    with pytest.raises(PrecisionError, match="64-bit ring"):
-        make_session(records=split(POINTS, 9), max_records=2**31, fractional_bits=30)
 
 
 @pytest.mark.parametrize(
@@ -257,3 +255,20 @@ def test_a_session_of_strangers_does_not_open():
 def test_centres_are_there_only_after_the_end():
     with pytest.raises(LocalProtocolError, match="must be finished"):
         _ = make_session(records=split(POINTS, 2)).party(1).centres
+
+
+def test_sums_that_doubles_could_round_are_refused():
+    with pytest.raises(PrecisionError, match="below 2\\^53 to be exact"):
+        make_session(records=split(POINTS, 2), fractional_bits=30, max_records=2**23)
+
+
+def test_a_party_whose_backlog_fits_no_message_is_left_behind_and_the_others_go_on(monkeypatch):
+    session = make_session(records=split(POINTS, 3), iterations=6, **given_start())
+    monkeypatch.setattr(type(session.agreement), "backlog_max", 2)
+    run, parties = session.run(faults=[Fault(FaultKind.DROP_REQUEST, 3, step) for step in range(4, 8)])
+    assert run.result.members[1:] == ((1, 2),) * 5
+    assert parties[0].finished
+    assert not parties[2].finished
+    monkeypatch.undo()
+    with pytest.raises(ConfigError, match="must fit a message"):
+        make_session(records=[np.zeros((1, 800))] * 2, clusters=50_000, initialisation="random")

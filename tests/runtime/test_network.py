@@ -7,7 +7,7 @@ import pytest
 
 from cloister.crypto import Stream
 from cloister.errors import ConfigError
-from cloister.runtime import NETWORKS, NetworkModel, find_network
+from cloister.runtime import NETWORKS, NetworkModel
 
 SEED_TEXT = Path(__file__).parents[3] / "shared" / "seeds" / "003_778cb885a773dfd7.txt"
 
@@ -49,12 +49,6 @@ def test_jitter_and_loss_have_their_means():
     assert mean == pytest.approx(0.01 + 0.02 * 1.0, rel=0.1)  # a geometric number of losses with mean 1
     one = lossy.draw_time_s(10**6, Stream.from_seed(3, "x"))
     assert one == lossy.draw_time_s(10**6, Stream.from_seed(3, "x"))
-
-
-def test_unknown_networks_are_refused_with_the_nearest_name():
-    assert find_network("regWAN100").delay_ms == 20
-    with pytest.raises(ConfigError, match=r"Did you mean 'regWAN100'\?"):
-        find_network("regWAN10")
 
 
 @pytest.mark.parametrize(

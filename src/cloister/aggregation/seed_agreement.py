@@ -20,10 +20,12 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from cloister.crypto import Entropy, Identity, SessionKey, SignedSessionKey, open_box, seal_box
+from cloister.crypto.sealing import OVERHEAD_BYTES
 from cloister.errors import RemoteProtocolError, TooFewPartiesError
 from cloister.roles import Ask, Coordinator, Dropped, Message
 
 SEED_BYTES = 32
+_BOX_BYTES = SEED_BYTES + OVERHEAD_BYTES
 STEPS = 3
 
 PartyNumber = Annotated[int, Meta(ge=1, lt=2**16)]
@@ -249,7 +251,8 @@ def _boxes_for(recipients: set[int]) -> Callable[[int, Message], None]:
         if not isinstance(reply, SealedSeeds):
             raise RemoteProtocolError(f"party {party} must answer with SealedSeeds; got {type(reply).__name__}.")
         listed = [item.recipient for item in reply.boxes]
-        if len(listed) != len(set(listed)) or set(listed) != recipients:
+        sizes = {len(item.box) for item in reply.boxes}
+        if len(listed) != len(set(listed)) or set(listed) != recipients or not sizes <= {_BOX_BYTES}:
             raise RemoteProtocolError(
                 f"party {party} must seal one box to each of {len(recipients)} others; it did not."
             )

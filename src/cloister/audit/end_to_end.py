@@ -29,6 +29,7 @@ from cloister.runtime import run_local
 from cloister.simulation import make_agreement
 
 _ADVERSARY = 2
+_SESSIONS_AT_ONCE = 100  # about a second
 _FAR_OUTSIDE = 10.0  # widths of a column: a record that must be clipped
 
 
@@ -69,7 +70,12 @@ def prepare_audit(job: Job) -> JobUnderAudit:
     labels = entry_labels(agreement.dimensions, clusters=agreement.clusters, rounds=agreement.iterations)
     return JobUnderAudit(
         attacks=tuple(
-            Attack(name=name, run=_Sessions(job, agreement, plan, identities, record).run, labels=labels)
+            Attack(
+                name=name,
+                run=_Sessions(job, agreement, plan, identities, record).run,
+                labels=labels,
+                most_at_once=_SESSIONS_AT_ONCE,
+            )
             for name, record in records.items()
         ),
         claim=Claim(epsilon=plan.budget.epsilon, delta=plan.budget.delta, rho=spent.rho),

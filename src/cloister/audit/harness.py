@@ -35,7 +35,7 @@ RunMechanism = Callable[[Neighbour, int, Stream], NDArray[Any]]
 """(which input, runs, randomness) -> (runs, entries): all that the adversary sees, one row a run, rows independent."""
 
 OnProgress = Callable[[str, int, int], None]
-"""(stage, runs done, runs in all of that stage)."""
+"""(what is being run, runs done, runs in all): over the whole audit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,12 +53,15 @@ class Attack:
     difference
         The exact difference of the two inputs' vectors before noise, if known; see
         :func:`~cloister.audit.statistics.fit_statistics`.
+    most_at_once
+        Ask for at most so many runs at a time, where a run is slow: progress is told after each lot.
     """
 
     name: str
     run: RunMechanism
     labels: tuple[str, ...] | None = None
     difference: FloatArray | None = None
+    most_at_once: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +180,8 @@ def audit(
         raise ConfigError(f"confidence must lie between 0 and 1; got {confidence}. Try 0.999999.")
     trained = runs // 4
     counted = runs - 2 * trained
-    sources = [_Source(attack, stream.child("attack", number), on_progress) for number, attack in enumerate(chosen)]
+    meter = _Meter(total=2 * (2 * trained * len(chosen) + counted), on_progress=on_progress)
+    sources = [_Source(attack, stream.child("attack", number), meter) for number, attack in enumerate(chosen)]
     events = [_train(source, claim, trained, counted, confidence) for source in sources]
     event = prefer_first(events)
     source = sources[events.index(event)]
@@ -196,13 +200,27 @@ def audit(
     )
 
 
+class _Meter:
+    """Counts runs over the whole audit."""
+
+    def __init__(self, *, total: int, on_progress: OnProgress | None) -> None:
+        self._total = total
+        self._on_progress = on_progress
+        self._done = 0
+
+    def add(self, label: str, runs: int) -> None:
+        self._done += runs
+        if self._on_progress is not None:
+            self._on_progress(label, min(self._done, self._total), self._total)
+
+
 class _Source:
     """Fresh outputs of one attack, in batches, each from its own child stream."""
 
-    def __init__(self, attack: Attack, stream: Stream, on_progress: OnProgress | None) -> None:
+    def __init__(self, attack: Attack, stream: Stream, meter: _Meter) -> None:
         self.attack = attack
         self._stream = stream
-        self._on_progress = on_progress
+        self._meter = meter
         self._shape: tuple[int, str] | None = None
 
     def batches(self, stage: str, side: Neighbour, runs: int) -> Iterator[NDArray[Any]]:
@@ -210,6 +228,7 @@ class _Source:
         while done < runs:
             # The first batch is small: only its output says how many entries a run has.
             size = min(runs - done, max(1, _BATCH_NUMBERS // self._shape[0]) if self._shape else 256)
+            size = min(size, self.attack.most_at_once or size)
             outputs = self.attack.run(side, size, self._stream.child(stage, side.value, done))
             outputs = check_outputs(outputs, runs=size)
             if self._shape not in (None, (outputs.shape[1], outputs.dtype.kind)):
@@ -218,9 +237,7 @@ class _Source:
                 )
             self._shape = (outputs.shape[1], outputs.dtype.kind)
             done += size
-            if self._on_progress is not None:
-                label = f"{self.attack.name}: {stage}, {side.value} the record"
-                self._on_progress(label, done, runs)
+            self._meter.add(f"{self.attack.name}: {stage}, {side.value} the record", size)
             yield outputs
 
     def gather(self, stage: str, side: Neighbour, runs: int) -> NDArray[Any]:

@@ -56,8 +56,12 @@ def execute_job(job: Job, folder: Path, *, overwrite: bool, draw_records: bool, 
         errors.print(f"cloister: no picture: {error}", soft_wrap=True)
     except Exception as error:  # a result must not be lost for a picture; the text may quote data
         errors.print(f"cloister: no picture: drawing failed ({type(error).__name__}).", soft_wrap=True)
-    written = write_result(result, folder, overwrite=overwrite, picture=picture)
     console = make_console()
+    try:
+        written = write_result(result, folder, overwrite=overwrite, picture=picture)
+    except ConfigError:
+        print_report(result, console)  # a result that may have cost a budget is not lost with its folder
+        raise
     if quiet:
         console.print(str(written), soft_wrap=True)
     else:

@@ -47,7 +47,9 @@ def _check_names(path: Path, names: tuple[str, ...], line: str) -> None:
             "so it may be a record. Add a line with the columns' names."
         )
     unusable = sum(not name or not name.isprintable() or len(name) > 200 for name in names)
-    if not names or unusable:
+    if not names:
+        raise ConfigError(f"{path} must begin with a line of column names; the file is empty. Add one.")
+    if unusable:
         raise ConfigError(
             f"the first line of {path} must name every column; {unusable} of {len(names)} names are empty, "
             "too long or not printable. Correct the header."

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cloister.data.columns import Column, require_distinct
+from cloister.data.columns import Column, parse_bounds, require_distinct
 from cloister.data.csv_source import CsvSource
 from cloister.data.memory_source import ArraySource, FrameSource
 from cloister.data.source import Match, Source
@@ -20,8 +20,9 @@ from cloister.numeric.fixed_point import FixedPoint
 
 def open_table(
     source: Any,
-    columns: Sequence[Column],
+    columns: Sequence[Column] | None = None,
     *,
+    bounds: Mapping[str, Any] | None = None,
     fixed_point: FixedPoint = FixedPoint(),  # noqa: B008 (frozen)
     batch_rows: int | None = None,
     match: Match = "order",
@@ -41,6 +42,8 @@ def open_table(
     columns
         The job's columns with their public bounds. Other columns of the table are ignored. An array has no
         names, so it must have exactly these columns.
+    bounds
+        The same as a mapping from names to ``(low, high)``, instead of ``columns``. One of the two is required.
     fixed_point
         The grid that records are rounded to.
     batch_rows
@@ -66,6 +69,9 @@ def open_table(
     MissingExtraError
         If a Parquet or Arrow file is given and ``pyarrow`` is not installed.
     """
+    if columns is not None and bounds is not None:
+        raise ConfigError("a table's columns must be given once; got both columns and bounds. Leave one out.")
+    columns = parse_bounds(bounds) if columns is None else columns
     require_distinct(columns)
     chosen = _choose_source(source, tuple(columns), match, delimiter, label)
     return Table(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Literal, Protocol
 
 from cloister.data.columns import Column
-from cloister.data.faults import Faults
+from cloister.data.faults import Faults, count_of
 from cloister.errors import ConfigError, DataError
 from cloister.kmeans.records import FloatArray
 
@@ -46,13 +46,15 @@ def find_columns(header: Sequence[Any], columns: Sequence[Column], match: Match,
     if missing:
         numbers = sum(_is_number(name) for name in header)
         hint = (
-            f"{numbers} of them are numbers: if the first line is a record, add a header line."
+            "Its first line has one cell: the cells must be separated by commas."
+            if len(header) == 1 and len(names) > 1
+            else f"{numbers} of them are numbers: if the first line is a record, add a header line."
             if numbers
             else "Names are compared letter by letter."
         )
         raise DataError(
             f"{label}: the table must have the job's columns {_listed(names)}; {_listed(missing)} "
-            f"{'is' if len(missing) == 1 else 'are'} not among its {len(header)} columns. {hint}"
+            f"{'is' if len(missing) == 1 else 'are'} not among its {count_of(len(header), 'column')}. {hint}"
         )
     twice = [name for name in names if counts[name] > 1]
     if twice:

@@ -7,6 +7,7 @@ not fit is read again in each round, a bounded batch at a time.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.data.columns import Column, column_highs, column_lows, to_original, to_unit
-from cloister.data.faults import Faults, count_of
+from cloister.data.faults import Faults
 from cloister.data.source import Source
 from cloister.errors import ConfigError, DataError
 from cloister.kmeans.records import FloatArray
@@ -76,6 +77,7 @@ class Table:
         self._memory_budget_bytes = memory_budget_bytes
         self._check: TableCheck | None = None
         self._kept: list[FloatArray] | None = None
+        self._digest = b""  # of the raw values, in their order: every later reading must be the same
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -116,9 +118,11 @@ class Table:
         records = batches = kept_bytes = 0
         clipped = np.zeros(self.dimensions, dtype=np.int64)
         kept: list[FloatArray] | None = []
+        digest = hashlib.blake2b()
         for values in self._read_raw(faults):
             records += len(values)
             batches += 1
+            digest.update(values.tobytes())
             if faults:
                 kept = None  # the table will be refused; only its faults are still counted
                 continue
@@ -135,6 +139,7 @@ class Table:
                 f"{self.label}: a table must hold at least one record; got none. Add records, or leave out the party."
             )
         self._kept = kept
+        self._digest = digest.digest()
         self._check = TableCheck(records=records, clipped=tuple(int(count) for count in clipped), batches=batches)
         return self._check
 
@@ -146,23 +151,12 @@ class Table:
         DataError
             As :meth:`check` does; also if the file has changed since.
         """
-        check = self.check()
+        self.check()
         if self._kept is not None:
             yield from self._kept
             return
-        faults = Faults(self._columns)
-        records = 0
-        for values in self._read_raw(faults):
-            if faults:
-                raise faults.to_error(self.label)
-            records += len(values)
+        for values in self._read_again():
             yield self._encode(values)
-        if faults or records != check.records:
-            raise DataError(
-                f"{self.label}: a file must stay the same during a run; it had "
-                f"{count_of(check.records, 'record')} and now has {records}. "
-                f"Run again with a copy that nothing writes to."
-            )
 
     def raw_batches(self) -> Iterator[FloatArray]:
         """Yield the records in original units, neither clipped nor rounded: what a fingerprint recognises them by.
@@ -174,7 +168,22 @@ class Table:
             for batch in self.batches():
                 yield to_original(batch, self._columns)
             return
-        yield from self._read_raw(Faults(self._columns))
+        yield from self._read_again()
+
+    def _read_again(self) -> Iterator[FloatArray]:
+        """Yield the raw values once more; refuse, at the end at the latest, if they are not those that were checked."""
+        faults = Faults(self._columns)
+        digest = hashlib.blake2b()
+        for values in self._read_raw(faults):
+            if faults:
+                raise faults.to_error(self.label)
+            digest.update(values.tobytes())
+            yield values
+        if faults or digest.digest() != self._digest:
+            raise DataError(
+                f"{self.label}: a file must stay the same during a run; its numbers have changed since it was checked. "
+                "Run again with a copy that nothing writes to."
+            )
 
     def _read_raw(self, faults: Faults) -> Iterator[FloatArray]:
         """Yield raw values in batches of exactly ``batch_rows`` rows, but for the last."""

@@ -16,6 +16,9 @@ from cloister.job.problems import (
     refuse,
     show_value,
 )
+from cloister.privacy.units import EPSILON_LEAST, EPSILON_MOST
+from cloister.protocols.multiparty_lloyd.agreement import MAX_RECORDS
+from cloister.runtime.network import NETWORKS
 
 if TYPE_CHECKING:
     from cloister.data.columns import Column
@@ -62,9 +65,9 @@ def check_job(job: Job) -> None:
     _check_assignment(job.protocol, job.k)
     check_choice(("data", "match"), job.data.match, MATCHES)
     if job.data.max_records is not None:
-        check_integer(("data", "max_records"), job.data.max_records, 1, MAX_COUNT)
+        check_integer(("data", "max_records"), job.data.max_records, 1, MAX_RECORDS)
     if job.network is not None:
-        check_text(("network", "model"), job.network)
+        check_choice(("network", "model"), job.network, NETWORKS)
     if job.seed is not None:
         check_integer(("run", "seed"), job.seed, 0, MAX_SEED)
     if not isinstance(job.secure, bool):
@@ -117,6 +120,8 @@ def _check_parties(parties: Sequence[JobParty]) -> None:
             got = f"{show_value(party.name)}, which parties[{seen[party.name]}] has already"
             refuse((*path, "name"), "be unique", got, "Give each party its own name.")
         seen[party.name] = i
+        if party.dataset is not None:
+            check_text((*path, "dataset"), party.dataset, longest=200)
         if party.data is not None and (not isinstance(party.data, str) or not party.data.strip()):
             refuse((*path, "data"), "be the path of a table", show_value(party.data))
 
@@ -140,9 +145,10 @@ def _check_protocol(protocol: ProtocolOptions, parties: int) -> None:
         )
         refuse(path, "be 0 unless the protocol is naive", got, what_to_do)
     path = ("protocol", "min_parties")
-    check_integer(path, protocol.min_parties, 2, MAX_COUNT)
-    if protocol.min_parties > parties:
-        refuse(path, "be at most the number of parties", f"{protocol.min_parties} of {parties} parties")
+    if protocol.min_parties is not None:
+        check_integer(path, protocol.min_parties, 2, MAX_COUNT)
+        if protocol.min_parties > parties:
+            refuse(path, "be at most the number of parties", f"{protocol.min_parties} of {parties} parties")
 
 
 def _check_start(protocol: ProtocolOptions, k: int, columns: Sequence[Column]) -> None:
@@ -233,8 +239,9 @@ def _check_budget(budget: Budget | None, ledger: str | None, protocol: ProtocolO
             what_to_do = "Write: [budget], epsilon = 1.0, delta = 1e-6. It is what all releases together may cost."
             refuse(("protocol", "name"), "come with a [budget]", f"{protocol.name} without one", what_to_do)
         return
-    if check_number(("budget", "epsilon"), budget.epsilon) <= 0:
-        refuse(("budget", "epsilon"), "be greater than 0", show_value(budget.epsilon))
+    if not EPSILON_LEAST <= check_number(("budget", "epsilon"), budget.epsilon) <= EPSILON_MOST:
+        must = f"be greater than 0, from {EPSILON_LEAST:g} to {EPSILON_MOST:g}"
+        refuse(("budget", "epsilon"), must, show_value(budget.epsilon), "Less is all noise, more is no privacy.")
     if not 0 <= check_number(("budget", "delta"), budget.delta) < 1:
         refuse(("budget", "delta"), "be at least 0 and less than 1", show_value(budget.delta))
     check_choice(("budget", "unit"), budget.unit, UNITS)
@@ -260,8 +267,9 @@ def _check_placement(protocol: ProtocolOptions, parties: int) -> None:
     if protocol.colluding_max is None:
         refuse(path, 'be given with placement = "shared"', "none", "Each party knows its own share: write at least 1.")
     check_integer(path, protocol.colluding_max, 1, parties - 1)
-    if protocol.min_parties < parties - protocol.colluding_max:
-        must = f"be at least {parties - protocol.colluding_max}, the fewest parties whose shares make up the noise"
+    least = parties - protocol.colluding_max + 1  # a party knows its own share: so many leave enough that it does not
+    if protocol.resolve_min_parties(parties) < least:
+        must = f"be at least {least}: with fewer, one party's own share would leave less noise than promised"
         refuse(("protocol", "min_parties"), must, f"{protocol.min_parties} of {parties} parties")
 
 

@@ -44,7 +44,8 @@ class ProtocolOptions:
     assignment, size_min, size_max, alpha_min, alpha_max, memberships_max, radius
         The local assignment (thesis 4.1, FastLloyd 7.1) and its constraints. ``radius`` is in unit scaling.
     min_parties
-        The run aborts when fewer parties answer.
+        The run aborts when fewer parties answer. By default three, where there are as many: in a sum of two each could
+        subtract itself.
     noise, norm_bound, placement, colluding_max
         With ``mask-noise-average``: Gaussian (default) or Laplace noise; a bound on a record's length in unit scaling
         (longer records are shortened to it; the noise shrinks with it); who adds the noise: the coordinator (default),
@@ -66,11 +67,20 @@ class ProtocolOptions:
     alpha_max: float | None = None
     memberships_max: int | None = None
     radius: float | None = None
-    min_parties: int = 2
+    min_parties: int | None = None
     noise: Literal["gaussian", "laplace"] | None = None
     norm_bound: float | None = None
     placement: Literal["aggregator", "shared", "local"] | None = None
     colluding_max: int | None = None
+
+    def resolve_min_parties(self, parties: int) -> int:
+        """Return ``min_parties``, or its default for so many parties."""
+        if self.min_parties is not None:
+            return self.min_parties
+        least = min(3, parties)
+        if self.placement == "shared" and self.colluding_max is not None:
+            least = max(least, parties - self.colluding_max + 1)  # a party knows its own share of the noise
+        return least
 
     @property
     def starter(self) -> Starter:
@@ -106,11 +116,14 @@ class DataOptions:
 class JobParty:
     """One of ``[[parties]]``: its name, and in a simulation the table that it holds.
 
-    ``data`` is relative to the job's folder; None in a job made in Python whose tables are passed in.
+    ``data`` is relative to the job's folder; None in a job made in Python whose tables are passed in. ``dataset`` is
+    what the party's ledger calls these records, so that a table that grows stays under one cap; without it the ledger
+    recognises them by their content.
     """
 
     name: str
     data: str | None = None
+    dataset: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -40,11 +40,20 @@ def render_template(*, name: str, k: int, columns: Sequence[str], parties: Seque
 name = {quote_string(name)}
 
 [protocol]
-name = "masked-sum-count"          # naive | masked-sum-count | masked-centroid
+name = "masked-sum-count"          # exact: naive | masked-sum-count | masked-centroid; private: mask-noise-average
 iterations = 10                    # rounds of Lloyd's algorithm
 initialisation = "sphere-packing"  # sphere-packing | random | given
 # fractional_bits = 16             # records are rounded to multiples of 2^-16 of half a column's range
-# min_parties = 2                  # fewer answering parties abort the run
+# min_parties = 3                  # fewer answering parties abort the run
+
+# For mask-noise-average: what all rounds together may reveal of any one record.
+# [budget]
+# epsilon = 1.0
+# delta = 1e-6
+
+# One ledger a party, in this folder: what its records have paid, over all jobs.
+# [ledger]
+# path = "ledgers"
 
 [clusters]
 k = {k}
@@ -64,7 +73,8 @@ k = {k}
 # model = "regWAN100"              # simulate the time on a network; 'cloister networks' lists them
 
 # [run]
-# seed = 7                         # the same run every time; its masks are then not secret
+# seed = 7                         # the same run every time; its masks and noise are then not secret
+# secure = true                    # refuse a seed
 """
 
 

@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import NoReturn
 
 from cloister.errors import BudgetError, LocalProtocolError
 from cloister.privacy.composition import Spent, Total, check_pure, compose_plan
@@ -56,6 +57,15 @@ class Accountant:
         self._releases: list[Release] = []
         self._total = Total()
         self._planned = None if plan is None else deque(self._check_plan(tuple(plan)))
+
+    def __copy__(self) -> Accountant:
+        return self  # one budget: a copy with books of its own would spend it twice
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Accountant:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an Accountant cannot be pickled: another process would spend the budget again. Use a ledger.")
 
     def charge(self, release: Release) -> None:
         """Record a release.

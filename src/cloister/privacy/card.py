@@ -5,6 +5,7 @@ It is made from the releases that ran (the accountant's books), never from the p
 
 from __future__ import annotations
 
+import math
 from typing import assert_never
 
 import msgspec
@@ -15,6 +16,7 @@ from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, D
 from cloister.privacy.placement import Placement
 from cloister.privacy.units import Budget, Unit
 
+_MOSTLY_NOISE = 0.25
 _NOT_PROMISED = (
     "Nothing is promised against parties that lie about their records, nor against whoever sees a party's memory.",
     "The promise is about one unit: many records of one person are protected as a group, at a multiple of epsilon.",
@@ -52,8 +54,8 @@ class PrivacyCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         Each release with its sensitivity and noise.
     who_adds_noise, who_could_subtract
         Whoever knows a noise value is not protected against by it.
-    against
-        Against whom the promise holds, and what breaks it.
+    protects_against, breaks_if
+        Against whom the promise holds, and which coalition breaks it.
     not_promised, warnings
         What a reader must not conclude, and what is odd about this run.
     """
@@ -69,7 +71,8 @@ class PrivacyCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     releases: tuple[CardRelease, ...]
     who_adds_noise: str
     who_could_subtract: str
-    against: str
+    protects_against: str
+    breaks_if: str
     not_promised: tuple[str, ...]
     warnings: tuple[str, ...] = ()
 
@@ -78,7 +81,7 @@ class PrivacyCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         """The promise in one sentence that needs no mathematics."""
         if not self.private:
             return "A study: its noise came from a seed, so this result protects nobody."
-        times = 2.718281828459045**self.epsilon
+        times = math.exp(min(self.epsilon, 700.0))
         return (
             f"Whatever someone does with this result, it is at most {times:.3g} times as likely as it would be if any "
             f"one {self.unit} had not taken part"
@@ -91,9 +94,10 @@ def make_card(
     *,
     budget: Budget,
     placement: Placement,
-    against: str,
+    breaks_if: str,
     is_simulation: bool,
     estimated_records: float | None = None,
+    centre_noise: float | None = None,
 ) -> PrivacyCard:
     """Write the card of a run.
 
@@ -103,12 +107,14 @@ def make_card(
         The accountant's books after the run.
     budget, placement
         What was agreed.
-    against
-        Against whom the promise holds, and which coalition breaks it.
+    breaks_if
+        Which coalition breaks it.
     is_simulation
         Whether the noise came from a seed.
     estimated_records
         A number of records that has been released with noise, for the warning about delta.
+    centre_noise
+        By how much noise moves a coordinate of a centre of average size in a round, where a column runs from -1 to 1.
     """
     unit = budget.unit.value
     whole = "one record" if budget.unit is Unit.RECORD else "all records of one client"
@@ -124,14 +130,24 @@ def make_card(
         releases=tuple(_describe(release) for release in spent.releases),
         who_adds_noise=placement.who_adds,
         who_could_subtract=placement.who_could_subtract,
-        against=against,
+        protects_against="Each party's records are protected against every other party, and against the coordinator.",
+        breaks_if=breaks_if,
         not_promised=_NOT_PROMISED,
-        warnings=_warn(spent, is_simulation=is_simulation, estimated_records=estimated_records),
+        warnings=_warn(
+            spent, is_simulation=is_simulation, estimated_records=estimated_records, centre_noise=centre_noise
+        ),
     )
 
 
-def _warn(spent: Spent, *, is_simulation: bool, estimated_records: float | None) -> tuple[str, ...]:
+def _warn(
+    spent: Spent, *, is_simulation: bool, estimated_records: float | None, centre_noise: float | None
+) -> tuple[str, ...]:
     warnings = []
+    if centre_noise is not None and centre_noise > _MOSTLY_NOISE:
+        warnings.append(
+            f"These centres are mostly noise: in a round it moves a coordinate of a centre of average size by about "
+            f"{centre_noise:.2g}, where a column runs from -1 to 1. Raise epsilon, or use fewer rounds or clusters."
+        )
     if is_simulation:
         warnings.append("The noise came from a seed: whoever knows it can take the noise away. Run without a seed.")
     if estimated_records is not None and spent.delta * max(estimated_records, 1.0) > 1:

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isqrt
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cloister.errors import ConfigError
 from cloister.numeric import FixedPoint
-from cloister.privacy.fingerprint import Batches
 from cloister.privacy.units import Sensitivity
 
 _MEAN_SQUARE_COORDINATE = 0.2025  # (2 * 0.225)^2: the average coordinate of a centre in Su et al., thesis 6.2.3
@@ -103,6 +103,13 @@ class SumCountEncoder:
         out = points.copy()
         out[long] = shortened / self.fixed_point.scale
         return out
+
+
+class Batches(Protocol):
+    """Records in batches; what :class:`cloister.kmeans.records.Records` offers, seen from below."""
+
+    def batches(self) -> Iterator[NDArray[np.float64]]:
+        """Yield (n_b, d) arrays on the grid in [-1, 1]."""
 
 
 class BoundedRecords:

@@ -7,18 +7,18 @@ would cancel a record that stands twice: a table and the same table with two equ
 The key is the ledger's salt, which never leaves its file. Without it, a fingerprint says nothing about the records, not
 even to someone who can list every possible table; and two parties' fingerprints of one table differ.
 
-What is hashed are the numbers that ``batches`` yields, in their columns' order. So a data set is recognised after its
-rows were shuffled, split into other batches or read from another file format, and after its columns were renamed. It is
-**not** recognised after a record was added, changed or removed, with other columns, or, where the records are encoded,
-with other public bounds or another grid. An owner whose table changes, or who joins jobs that others write, should give
-the data set a name of its own with :func:`fingerprint_label`: then all jobs on it meet one cap whatever their bounds.
+What is hashed are the numbers of the batches, in their columns' order; a job hashes original units, before records are
+clipped and rounded. So a data set is recognised after its rows were shuffled, split into other batches or read from
+another file format, after its columns were renamed, and under other bounds. It is **not** recognised after a record was
+added, changed or removed, or with other columns or column order. An owner whose table changes, or who joins jobs that
+others write, should name the data set (``dataset`` in the job, :func:`fingerprint_label`): then all jobs on it meet one
+cap.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,20 +31,13 @@ FINGERPRINT_DIGITS = 64  # hexadecimal: 256 bits
 _SALT_BYTES_MIN = 16
 
 
-class Batches(Protocol):
-    """What is read: a party's records, any number of times."""
-
-    def batches(self) -> Iterator[NDArray[np.float64]]:
-        """Yield (n_b, d) arrays."""
-
-
-def fingerprint_records(records: Batches, *, salt: bytes) -> str:
+def fingerprint_records(batches: Iterable[NDArray[np.float64]], *, salt: bytes) -> str:
     """Hash the content of a table, whatever the order of its records.
 
     Parameters
     ----------
-    records
-        Anything with ``batches``: a party's table. Read once, a batch at a time.
+    batches
+        (n_b, d) arrays: a party's records in original units (``table.raw_batches()``). Read once, one at a time.
     salt
         The ledger's (:attr:`~cloister.privacy.ledger.Ledger.salt`): at least 16 secret random bytes.
 
@@ -62,7 +55,7 @@ def fingerprint_records(records: Batches, *, salt: bytes) -> str:
     total = 0
     count = 0
     width: int | None = None
-    for batch in records.batches():
+    for batch in batches:
         if not batch.size:
             continue
         if width is not None and batch.shape[1] != width:

@@ -64,8 +64,8 @@ class LedgerSession:
         """Charge all releases of a job before its first round, all or none; raises as :meth:`charge`."""
         planned = tuple(releases)
         self.ledger.charge_session(self, planned)
+        self._forget_parents_payments()
         with self._lock:
-            self._forget_parents_payments()
             self._paid.update(planned)
 
     def check_all(self, releases: Iterable[Release]) -> None:
@@ -78,18 +78,20 @@ class LedgerSession:
 
     def _take_paid(self, release: Release) -> bool:
         """Use up one payment for exactly this release, if there is one."""
+        self._forget_parents_payments()
         with self._lock:
-            self._forget_parents_payments()
             if not self._paid[release]:
                 return False
             self._paid[release] -= 1
             return True
 
     def _forget_parents_payments(self) -> None:
-        """After a fork both processes hold the payments; only the one that paid may use them."""
+        """After a fork both processes hold the payments; only the one that paid may use them.
+
+        The child also needs a lock of its own: its parent's may be held by a thread that the child does not have.
+        """
         if self._process != os.getpid():
-            self._paid.clear()
-            self._process = os.getpid()
+            self._process, self._lock, self._paid = os.getpid(), threading.Lock(), Counter()
 
 
 def _reopen_session(ledger: Ledger, fingerprint: str, job: str, session: str, budget: Budget) -> LedgerSession:

@@ -15,8 +15,10 @@ import contextlib
 import hashlib
 import os
 import sqlite3
+import stat
 import tempfile
 import threading
+import time
 import weakref
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -29,6 +31,7 @@ SCHEMA_VERSION = 1
 _APPLICATION_ID = 0x434C4C47  # "CLLG": the file says what it is
 _SALT_BYTES = 32
 _BUSY_TIMEOUT_S = 30.0
+_CREATION_WAITS, _CREATION_WAIT_S = 100, 0.02
 _SCHEMA = f"""
 CREATE TABLE ledger (only_row INTEGER PRIMARY KEY CHECK (only_row = 1), created TEXT NOT NULL, salt BLOB NOT NULL);
 CREATE TABLE entry (number INTEGER PRIMARY KEY, text TEXT NOT NULL, chain TEXT NOT NULL);
@@ -121,6 +124,8 @@ class LedgerStore:
             status = self._path.stat()
         except OSError as error:
             raise _unusable(self._path, error) from None
+        if stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+            status = self._await_single_name()
         file_id = (status.st_dev, status.st_ino)
         if self._file_id not in (None, file_id):
             raise LedgerError(f"{self._path} must stay the same file while it is in use; it was replaced. Start again.")
@@ -128,6 +133,18 @@ class LedgerStore:
             self._connection = _open_connection(self._path)
             self._file_id = file_id
         return self._connection
+
+    def _await_single_name(self) -> os.stat_result:
+        """Refuse a file with two names: each would have a log of its own, and charges would be lost.
+
+        While another process makes the ledger the file has two names for a moment.
+        """
+        for _ in range(_CREATION_WAITS):
+            status = self._path.stat()
+            if status.st_nlink <= 1:
+                return status
+            time.sleep(_CREATION_WAIT_S)
+        raise LedgerError(f"{self._path} must have one name; it has hard links. Remove the others, and use one path.")
 
 
 class Transaction:

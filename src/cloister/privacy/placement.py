@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from cloister.errors import ConfigError, TooFewPartiesError
+from cloister.errors import ConfigError
 from cloister.privacy.costs import ripple_of_sum
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Mechanism
 from cloister.privacy.polya import PolyaDifference
@@ -130,15 +130,6 @@ class Shared:
     def honest_min(self) -> int:
         """How many honest shares the noise wanted is made of: n - t."""
         return self.parties - self.colluding_max
-
-    def colluding_allowed(self, dropped: int) -> int:
-        """Return how many may collude when ``dropped`` shares did not arrive; too many of these is an error."""
-        if dropped > self.colluding_max:
-            raise TooFewPartiesError(
-                f"at most {self.colluding_max} of {self.parties} shares of the noise may be missing; {dropped} are. "
-                "Run again with the parties that are present."
-            )
-        return self.colluding_max - dropped
 
     def mechanism_for_share(self, target: Mechanism) -> Noise:
         """Return what each party adds."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from enum import Enum
 
 from cloister.errors import ConfigError
+
+EPSILON_LEAST, EPSILON_MOST = 1e-6, 1e6
 
 
 class Unit(Enum):
@@ -23,7 +24,7 @@ class Budget:
     Parameters
     ----------
     epsilon
-        Finite, greater than 0.
+        Between 1e-6 and 1e6; of use between 0.01 and 20.
     delta
         At least 0, less than 1; 0 asks for pure differential privacy.
     unit
@@ -35,8 +36,11 @@ class Budget:
     unit: Unit = Unit.RECORD
 
     def __post_init__(self) -> None:
-        if not 0 < self.epsilon < math.inf:
-            raise ConfigError(f"epsilon must be finite and greater than 0; got {self.epsilon}. Try 1.")
+        if not EPSILON_LEAST <= self.epsilon <= EPSILON_MOST:
+            raise ConfigError(
+                f"epsilon must lie between {EPSILON_LEAST:g} and {EPSILON_MOST:g}; got {self.epsilon:g}. "
+                "Less is all noise, more is no privacy."
+            )
         if not 0 <= self.delta < 1:
             raise ConfigError(
                 f"delta must be at least 0 and less than 1; got {self.delta}. Try a tenth of 1 / the number of records."

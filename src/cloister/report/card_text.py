@@ -28,7 +28,7 @@ def print_card(card: PrivacyCard, console: Console, *, unit_step: float) -> None
     """
     print_heading(console, "Privacy card")
     print_line(console, card.plain_words)
-    print_line(console, card.against)
+    print_line(console, f"{card.protects_against} What breaks it: {card.breaks_if}")
     print_line(console, f"Noise: {card.who_adds_noise} {card.who_could_subtract}")
     for warning in card.warnings:
         print_line(console, f"WARNING: {warning}")
@@ -43,7 +43,7 @@ def print_card(card: PrivacyCard, console: Console, *, unit_step: float) -> None
 
 def _print_releases(releases: Sequence[CardRelease], console: Console, unit_step: float) -> None:
     """Print the releases; a run of alike ones takes one row."""
-    table = make_table("release", "noise", "L2 sensitivity", "scale", "scale / sensitivity", "rho", left=2)
+    table = make_table("release", "noise", "L2 sensitivity", "scale", "scale / sensitivity", "rho, together", left=2)
     rows = 0
     for _, alike in groupby(releases, key=lambda one: (one.noise, one.scale, one.sensitivity_l2, one.entries)):
         group = list(alike)

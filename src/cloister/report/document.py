@@ -53,10 +53,12 @@ def encode_document(result: Result) -> bytes:
         schema=SCHEMA,
         k=result.k,
         centres=tuple(tuple(row) for row in result.centres.tolist()),
+        # A loss is an exact statistic of all records: beside a promise of differential privacy it would break it.
+        evaluation=result.evaluation if result.card is None else None,
         **{
             name: getattr(result, name)
             for name in _Document.__struct_fields__
-            if name not in ("schema", "k", "centres")
+            if name not in ("schema", "k", "centres", "evaluation")
         },
     )
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"

@@ -56,7 +56,9 @@ def evaluate_centres(tables: Sequence[Table], centres: FloatArray) -> Evaluation
     k = min(len(centres), len(sample))
     start = weighted_kmeans(sample, k, Stream.from_seed(0, "reference"), restarts=_REFERENCE_RESTARTS).centres
     reference = lloyd(records, start, iterations=_REFERENCE_ITERATIONS, tolerance=1e-6).centres
+    own = cluster_sums(records, centres)
     return Evaluation(
-        loss=cluster_sums(records, centres).loss / records.count,
+        loss=own.loss / records.count,
+        empty_clusters=int((own.counts == 0).sum()),
         reference_loss=cluster_sums(records, reference).loss / records.count,
     )

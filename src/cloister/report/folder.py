@@ -27,14 +27,22 @@ _OWN_FILES = frozenset({RESULT_FILE, CENTRES_FILE, PICTURE_FILE})
 
 
 def check_destination(folder: str | Path, *, overwrite: bool = False) -> None:
-    """Refuse a folder that a result may not be written to; called before a run, so that no run is lost.
+    """Refuse a folder that a result cannot be written to; called before a run, so that no run is lost.
+
+    Its parents are made, and writing there is tried.
 
     Parameters
     ----------
     folder
         May be missing or empty. With ``overwrite`` it may hold an earlier result, and nothing else.
     """
-    folder = Path(folder)
+    folder = Path(folder).resolve()
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent):
+            pass  # what can be made there now can, as a rule, be made after the run
+    except OSError as error:
+        raise _describe_refusal(folder, error) from None
     if not folder.exists():
         return
     if not folder.is_dir():

@@ -61,12 +61,15 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ----------
     loss
         Of the run's centres.
+    empty_clusters
+        How many of the run's centres are nearest to no record.
     reference_loss
         Of k-means over all records in one table, without any privacy: best of ten k-means++ starts, then Lloyd.
     """
 
     loss: float
     reference_loss: float
+    empty_clusters: Count = 0
 
     @property
     def ratio(self) -> float | None:

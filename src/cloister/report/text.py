@@ -17,6 +17,8 @@ from cloister.report.layout import make_table, print_heading, print_line, print_
 from cloister.report.result import Learned, Result
 
 _MOST_ROWS = 40
+_MOST_PARTIES = 20
+_WORTH_ANOTHER_START = 1.1
 _CELL_WIDTH = 12  # a value, and the blanks around it
 _LONGEST_HEADING = 24
 
@@ -103,7 +105,17 @@ def _print_loss(result: Result, console: Console) -> None:
     table.add_row("this run", f"{evaluation.loss:.6g}", ratio)
     table.add_row("one joint table, best of 10 starts", f"{evaluation.reference_loss:.6g}", "1")
     print_table(console, table)
-    print_line(console, "Computed by the simulator, which holds every record; no party could.")
+    if evaluation.empty_clusters:
+        print_line(
+            console, f"{evaluation.empty_clusters} of {result.k} centres are nearest to no record: empty clusters."
+        )
+    if result.card is None and evaluation.ratio is not None and evaluation.ratio > _WORTH_ANOTHER_START:
+        print_line(console, "Another start finds less: run again, change initialisation, or give a start.")
+    print_line(
+        console,
+        "Computed by the simulator, which holds every record; no party could."
+        + ("" if result.card is None else " It is exact, not private, and not written to the result."),
+    )
 
 
 def _print_leakage(result: Result, console: Console) -> None:
@@ -131,7 +143,7 @@ def _print_traffic(result: Result, console: Console) -> None:
     """Print bytes, messages and missed rounds per party, the coordinator's total, and the simulated time."""
     print_heading(console, "Traffic")
     table = make_table("party", "sent", "received", "messages out", "messages in", "rounds missed")
-    for party in result.parties:
+    for party in result.parties[:_MOST_PARTIES]:
         table.add_row(
             Text(party.name),
             format_bytes(party.bytes_sent),
@@ -141,6 +153,8 @@ def _print_traffic(result: Result, console: Console) -> None:
             f"{party.rounds_missed:,}",
         )
     print_table(console, table)
+    if len(result.parties) > _MOST_PARTIES:
+        print_line(console, f"and {len(result.parties) - _MOST_PARTIES} more parties, in result.json")
     ring = "no masks" if result.ring_bits is None else f"masks over the ring of {result.ring_bits}-bit integers"
     print_line(
         console,

@@ -2,7 +2,7 @@
 
 from cloister.runtime.faults import Fault, FaultKind
 from cloister.runtime.local import LocalRun, Rejected, Traffic, ViewEntry, run_local
-from cloister.runtime.network import NETWORKS, NetworkModel, find_network
+from cloister.runtime.network import NETWORKS, NetworkModel
 from cloister.runtime.progress import Progress
 
 __all__ = [
@@ -15,6 +15,5 @@ __all__ = [
     "Rejected",
     "Traffic",
     "ViewEntry",
-    "find_network",
     "run_local",
 ]

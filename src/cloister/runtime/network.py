@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from math import ceil, inf
 
 from cloister.crypto import Stream
@@ -116,14 +115,3 @@ NETWORKS: Mapping[str, NetworkModel] = {
         ),
     )
 }
-
-
-def find_network(name: str) -> NetworkModel:
-    """Look a model up by name."""
-    if name not in NETWORKS:
-        near = get_close_matches(name, NETWORKS, 1)
-        raise ConfigError(
-            f"network.model must be one of {', '.join(NETWORKS)}; got {name!r}."
-            + (f" Did you mean {near[0]!r}?" if near else "")
-        )
-    return NETWORKS[name]

@@ -1,10 +1,10 @@
-"""Multiparty Lloyd: the three protocols of chapter 5 of the thesis (seed 001_c977ec09f5a1b369).
+"""Multiparty Lloyd: the protocols of chapter 5 and section 7.2.4 of the thesis (seed 001_c977ec09f5a1b369).
 
 M parties hold different records with the same columns and run Lloyd's algorithm on the union. A coordinator P_S,
-assumed semi-honest, adds up. Nothing here is differentially private: the sums are exact, and what a role learns, it
-learns exactly.
+assumed semi-honest, adds up. The first three release exact sums: what a role learns there, it learns exactly. The
+fourth adds noise to the masked sums and is differentially private.
 
-Leakage (thesis tables 5.1-5.3; l is a party, i a cluster; "own" means l = l'):
+Leakage (thesis tables 5.1-5.3 and 7.2; l is a party, i a cluster; "own" means l = l', "DP" with noise):
 
 =================================  ===========  ====  ====  ===  ===  ====
 protocol                           role         C_li  S_li  C_i  S_i  mu_i
@@ -15,18 +15,23 @@ protocol                           role         C_li  S_li  C_i  S_i  mu_i
                                    party        own   own   yes  yes  yes
 ``masked-centroid`` (5.4)          coordinator  no    no    no   no   no
                                    party        own   own   no   no   yes
+``mask-noise-average`` (7.2.4)     coordinator  no    no    no   no   no
+                                   party        own   own   DP   DP   DP
 =================================  ===========  ====  ====  ===  ===  ====
 
 ``masked-centroid`` averages the parties' local centroids, which is not the centroid of the union unless the parties'
-clusters have equal sizes (5.4's own example: 2.25 instead of 2.2). The other two are Lloyd's algorithm, exactly.
+clusters have equal sizes (5.4's own example: 2.25 instead of 2.2). ``naive`` and ``masked-sum-count`` are Lloyd's
+algorithm, exactly; ``mask-noise-average`` is, up to its noise.
 
-Breaks if: (masked) the coordinator and any one party put together what they see, since all parties know the seed;
-(two parties) nothing is needed: each subtracts itself from the sum.
+Breaks if: (masked) the coordinator and any one party put together what they see, since all parties know the seed; with
+two parties in an exact sum each subtracts itself. (noise by the coordinator) it sees the centres: it knows the noise.
 
 Costs per round and party, w = 4 or 8 bytes a ring element: k(d+1)w up and down (``masked-centroid``: kdw), plus 36 to
-46 bytes of envelope; 3 steps to agree on the seed, 1 to finish. CPU: one pass over the records, M masks.
+46 bytes of envelope; 3 steps to agree on the seed, 1 to finish. CPU: one pass over the records, M masks; noise about 10
+microseconds an entry.
 
-Reading order: :mod:`.agreement`, :mod:`.messages`, :mod:`.party`, :mod:`.coordinator`.
+Reading order: :mod:`.noise` (what is released, and its noise), :mod:`.agreement`, :mod:`.messages`, :mod:`.update`,
+:mod:`.party`, :mod:`.coordinator`.
 """
 
 from cloister.protocols.multiparty_lloyd.agreement import LEAKAGE, Agreement, Initialisation, StartBy, Variant

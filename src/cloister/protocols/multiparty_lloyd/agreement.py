@@ -12,13 +12,15 @@ import numpy as np
 
 from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
 from cloister.crypto import Stream
-from cloister.errors import ConfigError
+from cloister.errors import ConfigError, PrecisionError
 from cloister.kmeans.initialisation import random_in_domain, sphere_packing
 from cloister.kmeans.records import FloatArray
 from cloister.numeric import FixedPoint, Ring, choose_ring
 from cloister.numeric.ring import RingBits
+from cloister.privacy.placement import Local, Shared
 from cloister.protocols.leakage import LeakageTable, Learns, Row
 from cloister.protocols.multiparty_lloyd.noise import NoisePlan
+from cloister.wire.codec import DEFAULT_LIMIT_BYTES
 
 Variant = Literal["naive", "masked-sum-count", "masked-centroid", "mask-noise-average"]
 Initialisation = Literal["sphere-packing", "random", "given"]
@@ -35,7 +37,7 @@ class Agreement:
     Parameters
     ----------
     variant
-        Which of the three protocols.
+        Which of the four protocols.
     parties
         M, how many take part.
     clusters, dimensions, iterations
@@ -107,8 +109,18 @@ class Agreement:
             )
         if self.noise is not None and self.members_min < self.noise.members_min:
             raise ConfigError(
-                f"members_min must be at least {self.noise.members_min}, the fewest parties whose shares make up the "
-                f"promised noise; got {self.members_min}. Raise min_parties, or let more parties collude."
+                f"members_min must be at least {self.noise.members_min}: with fewer, the noise that one of them does "
+                f"not know would be less than promised; got {self.members_min}. Raise it, or let more parties collude."
+            )
+        if self.max_records << self.fractional_bits >= 2**53:
+            raise PrecisionError(
+                "a party's sums must stay below 2^53 to be exact; max_records * 2^fractional_bits = "
+                f"{self.max_records} * 2^{self.fractional_bits} is not. Declare fewer records, or use fewer bits."
+            )
+        if self.backlog_max < 1:
+            raise ConfigError(
+                f"one round's sums must fit a message of {DEFAULT_LIMIT_BYTES} bytes; {self.length} numbers do not. "
+                "Use fewer clusters or columns."
             )
         self._check_start()
         self.ring  # noqa: B018  raises PrecisionError now rather than in the first round
@@ -126,6 +138,19 @@ class Agreement:
             )
         if not (np.abs(np.array(self.start)) <= 1).all():
             raise ConfigError("start must lie inside the public bounds, finite; it does not. Move the centres inside.")
+
+    @property
+    def breaks_if(self) -> str:
+        """Which coalition undoes the protection; it depends on who adds the noise."""
+        placement = None if self.noise is None else self.noise.placement
+        if isinstance(placement, Local):
+            return "No coalition of the others: each party's sums carry the whole noise."
+        if isinstance(placement, Shared):
+            return (
+                "The coordinator and any one party together: they can unmask each party's sums, which carry one share "
+                "of the noise, too little alone. Or more colluding parties than was agreed."
+            )
+        return LEAKAGE[self.variant].breaks_if
 
     @property
     def masked(self) -> bool:
@@ -157,6 +182,11 @@ class Agreement:
     def length(self) -> int:
         """Ring elements in one update: k rows of d sums and a count, or of d coordinates."""
         return self.clusters * (self.dimensions + (self.variant != "masked-centroid"))
+
+    @property
+    def backlog_max(self) -> int:
+        """How many rounds' sums fit one message: a party that missed more cannot come back."""
+        return (DEFAULT_LIMIT_BYTES - 4096) // (self.length * self.ring.bits // 8 + 64 + self.parties // 8)
 
     @property
     def steps(self) -> int:
@@ -202,9 +232,13 @@ def _table(source: str, coordinator: str, party: str, breaks_if: str) -> Leakage
     return LeakageTable(source=source, rows=rows, breaks_if=breaks_if)
 
 
-_COLLUSION = (
-    "the coordinator and any one party pool what they see: every party knows the seed of all masks, so together they "
-    "read each party's sums. With two parties no collusion is needed: each subtracts itself."
+_MASKS_FALL = (
+    "The coordinator and any one party together: every party knows the seed of all masks, so they can read each "
+    "party's sums. With two parties each alone: it subtracts itself from the sum."
+)
+_NOISE_FALLS = (
+    "The coordinator, once it sees the centres or any one party helps it: it knows the noise and can take it away. "
+    "Keep the result from it, or let the parties add the noise (placement shared or local)."
 )
 LEAKAGE: dict[Variant, LeakageTable] = {
     "naive": _table(
@@ -213,12 +247,7 @@ LEAKAGE: dict[Variant, LeakageTable] = {
         "oonny",
         "it is used at all with private sums: the coordinator sees each party's.",
     ),
-    "masked-sum-count": _table("thesis table 5.2", "nnnnn", "ooyyy", _COLLUSION),
-    "masked-centroid": _table("thesis table 5.3", "nnnnn", "oonny", _COLLUSION),
-    "mask-noise-average": _table(
-        "thesis table 7.2",
-        "nnnnn",
-        "ooddd",
-        "the coordinator and any one party pool what they see: one knows the noise, the other the seed of all masks.",
-    ),
+    "masked-sum-count": _table("thesis table 5.2", "nnnnn", "ooyyy", _MASKS_FALL),
+    "masked-centroid": _table("thesis table 5.3", "nnnnn", "oonny", _MASKS_FALL),
+    "mask-noise-average": _table("thesis table 7.2", "nnnnn", "ooddd", _NOISE_FALLS),
 }

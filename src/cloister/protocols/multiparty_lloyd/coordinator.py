@@ -112,7 +112,7 @@ def _coordinate_masked(
             label=f"round {round_} of {agreement.iterations}",
             requests={
                 party: MaskedRound(round_, tuple(sums[seen[party] :]), None if seen[party] else sent_start)
-                for party in holders
+                for party in _within_reach(holders, seen, len(sums), agreement)
             },
             check=_check_masked_update(agreement),
             steps=agreement.steps,
@@ -133,11 +133,21 @@ def _coordinate_masked(
         )
     yield Ask(
         label="handing out the result",
-        requests={party: MaskedFinish(tuple(sums[seen[party] :])) for party in holders},
+        requests={
+            party: MaskedFinish(tuple(sums[seen[party] :]))
+            for party in _within_reach(holders, seen, len(sums), agreement)
+        },
         check=expect(Ready),
         steps=agreement.steps,
     )
     return Outcome(rounds=len(history), members=tuple(history), centres=None)
+
+
+def _within_reach(
+    holders: tuple[int, ...], seen: Mapping[int, int], rounds: int, agreement: Agreement
+) -> tuple[int, ...]:
+    """The parties whose missed sums still fit one message."""
+    return tuple(party for party in holders if rounds - seen[party] <= agreement.backlog_max)
 
 
 def _noise_of(

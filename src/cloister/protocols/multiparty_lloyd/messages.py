@@ -1,4 +1,4 @@
-"""The messages of the three protocols, and their codec. Tags 1-3 belong to the seed agreement."""
+"""The messages of the four protocols, and their codec. Tags 1-3 belong to the seed agreement."""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ from cloister.privacy.calibration import calibrate_gaussian, calibrate_laplace
 from cloister.privacy.encoder import SumCountEncoder, balance_count_weight
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Release
 from cloister.privacy.placement import Aggregator, Placement, Shared
+from cloister.privacy.samplers import check_draw
 from cloister.privacy.units import Budget
 
 NoiseKind = Literal["gaussian", "laplace"]
@@ -62,8 +63,8 @@ class NoisePlan:
 
     @property
     def members_min(self) -> int:
-        """The fewest parties whose shares make up the promised noise."""
-        return self.placement.honest_min if isinstance(self.placement, Shared) else 1
+        """The fewest parties in a sum that leave the promised noise against one of them, who knows its own share."""
+        return self.placement.honest_min + 1 if isinstance(self.placement, Shared) else 1
 
 
 def plan_noise(
@@ -90,6 +91,6 @@ def plan_noise(
         target = DiscreteGaussian(sigma=calibrate_gaussian(budget, sensitivity.l2_squared, iterations))
     else:
         target = DiscreteLaplace(scale=calibrate_laplace(budget, sensitivity, iterations))
-    return NoisePlan(
-        budget=budget, target=target, encoder=encoder, clusters=clusters, placement=placement or Aggregator()
-    )
+    placement = placement or Aggregator()
+    check_draw(placement.mechanism_for_share(target), clusters * (dimensions + 1))  # now, and not after the charge
+    return NoisePlan(budget=budget, target=target, encoder=encoder, clusters=clusters, placement=placement)

@@ -29,7 +29,7 @@ from cloister.wire import Array
 
 
 class LloydParty:
-    """One party of any of the three protocols.
+    """One party of any of the four protocols.
 
     Parameters
     ----------
@@ -251,7 +251,8 @@ class LloydParty:
 
     def _exact_sums(self, centres: FloatArray) -> ClusterSums:
         exact = self._assignment.sums(self._records, centres)
-        if int(exact.counts.max()) > self._agreement.max_records:
+        # With noise, an abort would tell records apart; a sum that wraps around spoils a centre and no one's privacy.
+        if self._agreement.noise is None and int(exact.counts.max()) > self._agreement.max_records:
             raise PrecisionError(
                 f"a party must hold at most max_records = {self._agreement.max_records} records, the public cap that "
                 "the ring was chosen for; this one holds more. Declare a larger cap with all parties."
