@@ -22,7 +22,7 @@ from cloister.privacy.placement import Aggregator, Local, Placement, Shared
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.samplers import ExactSampler, Sampler
 from cloister.privacy.simulation_sampler import SimulationSampler
-from cloister.privacy.units import Budget, Unit
+from cloister.privacy.units import Budget
 from cloister.protocols.multiparty_lloyd import Agreement, LloydParty, NoisePlan, plan_noise
 
 COORDINATOR = "coordinator"
@@ -36,7 +36,7 @@ def make_noise_plan(job: Job) -> NoisePlan | None:
     fixed_point = FixedPoint(options.fractional_bits)
     bound = options.norm_bound
     return plan_noise(
-        Budget(epsilon=job.budget.epsilon, delta=job.budget.delta, unit=Unit(job.budget.unit)),
+        job.budget,
         kind=options.noise or "gaussian",
         iterations=options.iterations,
         clusters=job.k,

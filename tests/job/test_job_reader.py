@@ -13,6 +13,7 @@ from cloister.data import Column, sample_folder
 from cloister.errors import ConfigError
 from cloister.job import Budget, DataOptions, Job, JobParty, ProtocolOptions, load_job, parse_job
 from cloister.job.template import TemplateParty, render_template
+from cloister.privacy.units import Unit
 
 GOOD = """\
 name = "clinics"
@@ -221,7 +222,7 @@ BROKEN: list[tuple[str, str, int | None, list[str]]] = [
 def test_a_private_job_is_read() -> None:
     text = GOOD.replace("masked-sum-count", "mask-noise-average").replace("[clusters]", BUDGET + "[clusters]")
     job = parse_job(text)
-    assert job.budget == Budget(epsilon=1.0, delta=1e-6, unit="record")
+    assert job.budget == Budget(epsilon=1.0, delta=1e-6, unit=Unit.RECORD)
     assert (job.protocol.noise, job.protocol.placement, job.protocol.norm_bound) == (None, None, None)
     laplace = text.replace("delta = 1e-6", "").replace("iterations = 12", "iterations = 12\nnoise = 'laplace'")
     assert parse_job(laplace).budget == Budget(epsilon=1.0, delta=0.0)

@@ -106,13 +106,11 @@ class _Sessions:
     def run(self, side: Neighbour, runs: int, stream: Stream) -> NDArray[np.int64]:
         """Return what the second party reads, one row a run."""
         samplers = [_KeptNoise(stream.child("noise", role)) for role in range(self._agreement.parties + 1)]
-        entropies = [_StreamEntropy(stream.child("keys", role)) for role in range(self._agreement.parties + 1)]
+        entropies = [stream.child("keys", role) for role in range(self._agreement.parties + 1)]
         tables = [self._first[side], *self._others]
         return np.array([self._run_once(tables, samplers, entropies) for _ in range(runs)])
 
-    def _run_once(
-        self, tables: list[Table], samplers: list[_KeptNoise], entropies: list[_StreamEntropy]
-    ) -> NDArray[np.int64]:
+    def _run_once(self, tables: list[Table], samplers: list[_KeptNoise], entropies: list[Stream]) -> NDArray[np.int64]:
         session = entropies[0].bytes(16)
         own = samplers[_ADVERSARY].start()
         duties = [NoiseDuty(charger=Accountant(self._plan.budget), sampler=sampler) for sampler in samplers]
@@ -154,19 +152,6 @@ class _KeptNoise:
         noise = self._sampler.draw(mechanism, entries)
         self._drawn.append(noise)
         return noise
-
-
-class _StreamEntropy:
-    """Keys from the audit's stream: an audit is reproducible, and protects nobody."""
-
-    is_simulation = True
-
-    def __init__(self, stream: Stream) -> None:
-        self._stream = stream
-
-    def bytes(self, count: int) -> bytes:
-        """Return the next bytes of the stream."""
-        return self._stream.bytes(count)
 
 
 def _make_table(job: Job, rows: NDArray[np.float64]) -> Table:

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from msgspec import Struct
 
 from cloister.crypto.entropy import Entropy
-from cloister.crypto.stream import encode_context
+from cloister.crypto.stream import Stream, encode_context
 from cloister.errors import RemoteProtocolError
 
 PUBLIC_KEY_BYTES = 32
@@ -89,13 +89,4 @@ class SessionKey:
             raise RemoteProtocolError("a public key must be a point of large order in 32 bytes; it is not.") from None
 
 
-class _FixedBytes:
-    """Constant bytes, for the one key that protects nothing."""
-
-    is_simulation = True
-
-    def bytes(self, count: int) -> bytes:
-        return b"\x01" * count
-
-
-_PROBE = SessionKey(_FixedBytes())
+_PROBE = SessionKey(Stream(bytes(32)))  # protects nothing: its exchange tells points of small order

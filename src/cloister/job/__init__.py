@@ -8,25 +8,21 @@ from __future__ import annotations
 
 from cloister.job.model import (
     AssignmentName,
-    Budget,
     DataOptions,
-    InitialisationName,
     Job,
     JobParty,
-    ProtocolName,
     ProtocolOptions,
     Starter,
 )
 from cloister.job.reader import load_job, parse_job
+from cloister.privacy.units import Budget
 
 __all__ = [
     "AssignmentName",
     "Budget",
     "DataOptions",
-    "InitialisationName",
     "Job",
     "JobParty",
-    "ProtocolName",
     "ProtocolOptions",
     "Starter",
     "load_job",

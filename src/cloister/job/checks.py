@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from cloister.job.problems import (
     KeyPath,
@@ -16,20 +16,19 @@ from cloister.job.problems import (
     refuse,
     show_value,
 )
-from cloister.privacy.units import EPSILON_LEAST, EPSILON_MOST
-from cloister.protocols.multiparty_lloyd.agreement import MAX_RECORDS
+from cloister.privacy.units import Budget, Unit
+from cloister.protocols.multiparty_lloyd.agreement import MAX_RECORDS, Initialisation, Variant
 from cloister.runtime.network import NETWORKS
 
 if TYPE_CHECKING:
     from cloister.data.columns import Column
-    from cloister.job.model import Budget, Job, JobParty, ProtocolOptions
+    from cloister.job.model import Job, JobParty, ProtocolOptions
 
-PROTOCOLS = ("naive", "masked-sum-count", "masked-centroid", "mask-noise-average")
+PROTOCOLS: tuple[str, ...] = get_args(Variant)
 PRIVATE_PROTOCOLS = ("mask-noise-average",)
 NOISES = ("gaussian", "laplace")
 PLACEMENTS = ("aggregator", "shared", "local")
-INITIALISATIONS = ("sphere-packing", "random", "given")
-UNITS = ("record", "client")
+INITIALISATIONS: tuple[str, ...] = get_args(Initialisation)
 MATCHES = ("order", "name")
 
 # Which limits each assignment takes: one of each group must be given. Sizes are counts, or FastLloyd's ratios
@@ -239,12 +238,6 @@ def _check_budget(budget: Budget | None, ledger: str | None, protocol: ProtocolO
             what_to_do = "Write: [budget], epsilon = 1.0, delta = 1e-6. It is what all releases together may cost."
             refuse(("protocol", "name"), "come with a [budget]", f"{protocol.name} without one", what_to_do)
         return
-    if not EPSILON_LEAST <= check_number(("budget", "epsilon"), budget.epsilon) <= EPSILON_MOST:
-        must = f"be greater than 0, from {EPSILON_LEAST:g} to {EPSILON_MOST:g}"
-        refuse(("budget", "epsilon"), must, show_value(budget.epsilon), "Less is all noise, more is no privacy.")
-    if not 0 <= check_number(("budget", "delta"), budget.delta) < 1:
-        refuse(("budget", "delta"), "be at least 0 and less than 1", show_value(budget.delta))
-    check_choice(("budget", "unit"), budget.unit, UNITS)
     if not private:
         what_to_do = (
             f"The protocol {protocol.name} releases exact aggregates, so a budget would promise what it does not "
@@ -280,9 +273,9 @@ def _check_noise(budget: Budget, protocol: ProtocolOptions) -> None:
     if budget.delta == 0 and protocol.noise != "laplace":
         what_to_do = 'Gaussian noise cannot give pure epsilon: write delta = 1e-6, or noise = "laplace" in [protocol].'
         refuse(("budget", "delta"), "be greater than 0 with Gaussian noise", show_value(budget.delta), what_to_do)
-    if budget.unit != "record":
+    if budget.unit is not Unit.RECORD:
         what_to_do = "One client's sums are not bounded in this protocol: a whole client cannot be hidden."
-        refuse(("budget", "unit"), f'be "record" for {protocol.name}', show_value(budget.unit), what_to_do)
+        refuse(("budget", "unit"), f'be "record" for {protocol.name}', show_value(budget.unit.value), what_to_do)
     if protocol.assignment != "unconstrained":
         what_to_do = "Under size constraints one record can move others, so the sensitivity would not hold."
         got = show_value(protocol.assignment)

@@ -11,9 +11,9 @@ from typing import Literal
 
 from cloister.data.columns import Column
 from cloister.job.checks import check_job
+from cloister.privacy.units import Budget
+from cloister.protocols.multiparty_lloyd.agreement import Initialisation, Variant
 
-ProtocolName = Literal["naive", "masked-sum-count", "masked-centroid", "mask-noise-average"]
-InitialisationName = Literal["sphere-packing", "random", "given"]
 Starter = Literal["parties", "coordinator", "job"]
 AssignmentName = Literal[
     "unconstrained",
@@ -52,9 +52,9 @@ class ProtocolOptions:
         every party a share that up to ``colluding_max`` of them may tell each other, or every party all of it.
     """
 
-    name: ProtocolName
+    name: Variant
     iterations: int = 10
-    initialisation: InitialisationName = "sphere-packing"
+    initialisation: Initialisation = "sphere-packing"
     start_by: Literal["parties", "coordinator"] | None = None
     start: tuple[tuple[float, ...], ...] | None = None
     tolerance: float = 0.0
@@ -124,15 +124,6 @@ class JobParty:
     name: str
     data: str | None = None
     dataset: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Budget:
-    """The section ``[budget]``: what all releases together may cost, and whose presence is hidden."""
-
-    epsilon: float
-    delta: float = 0.0
-    unit: Literal["record", "client"] = "record"
 
 
 @dataclass(frozen=True, kw_only=True)

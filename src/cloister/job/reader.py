@@ -16,10 +16,12 @@ from cloister.data.columns import Column
 from cloister.errors import ConfigError
 from cloister.job.checks import check_bounds
 from cloister.job.key_lines import KeyLines
-from cloister.job.model import Budget, DataOptions, Job, JobParty, ProtocolOptions
+from cloister.job.model import DataOptions, Job, JobParty, ProtocolOptions
 from cloister.job.problems import (
     KeyedConfigError,
     KeyPath,
+    check_choice,
+    check_number,
     check_text,
     format_path,
     quote_key,
@@ -28,6 +30,7 @@ from cloister.job.problems import (
     show_value,
     suggest,
 )
+from cloister.privacy.units import EPSILON_LEAST, EPSILON_MOST, Budget, Unit
 
 MAX_JOB_BYTES = 4 * 2**20
 _SECTIONS = (
@@ -53,7 +56,7 @@ _SECTION_KEYS: dict[str, tuple[str, ...]] = {
 }
 _TOML_LINE = re.compile(r"\(at line (\d+), column \d+\)")
 
-Section = TypeVar("Section", ProtocolOptions, DataOptions, Budget, JobParty)
+Section = TypeVar("Section", ProtocolOptions, DataOptions, JobParty)
 
 
 def load_job(path: str | Path) -> Job:
@@ -147,7 +150,7 @@ def _read_job(document: dict[str, Any], folder: Path) -> Job:
         network=document.get("network", {}).get("model"),
         seed=document.get("run", {}).get("seed"),
         secure=document.get("run", {}).get("secure", False),
-        budget=_build(Budget, ("budget",), document["budget"]) if "budget" in document else None,
+        budget=_read_budget(document["budget"]) if "budget" in document else None,
         ledger=document.get("ledger", {}).get("path"),
         folder=folder,
     )
@@ -189,6 +192,21 @@ def _refuse_missing_bounds(path: KeyPath, name: str, got: str) -> None:
 def _show_bounds(name: str) -> str:
     """Return an example line."""
     return f"{quote_key(name)} = {{ low = 0, high = 100 }}"
+
+
+def _read_budget(table: Any) -> Budget:
+    """Read ``[budget]``."""
+    _check_required(("budget",), table, ("epsilon",))
+    epsilon = check_number(("budget", "epsilon"), table["epsilon"])
+    if not EPSILON_LEAST <= epsilon <= EPSILON_MOST:
+        must = f"be greater than 0, from {EPSILON_LEAST:g} to {EPSILON_MOST:g}"
+        refuse(("budget", "epsilon"), must, show_value(table["epsilon"]), "Less is all noise, more is no privacy.")
+    delta = check_number(("budget", "delta"), table.get("delta", 0.0))
+    if not 0 <= delta < 1:
+        refuse(("budget", "delta"), "be at least 0 and less than 1", show_value(table["delta"]))
+    unit = table.get("unit", Unit.RECORD.value)
+    check_choice(("budget", "unit"), unit, [unit.value for unit in Unit])
+    return Budget(epsilon=epsilon, delta=delta, unit=Unit(unit))
 
 
 def _read_parties(tables: object) -> tuple[JobParty, ...]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from cloister.errors import LocalProtocolError
 from cloister.numeric import Ring
 from cloister.privacy.mechanisms import Release
-from cloister.privacy.samplers import Noise, Sampler
+from cloister.privacy.samplers import Noise, OnProgress, Sampler
 
 
 class Charger(Protocol):
@@ -26,6 +26,8 @@ class NoiseDuty:
 
     charger: Charger
     sampler: Sampler
+    on_progress: OnProgress | None = None
+    """Told while a long vector of noise is drawn: 10^5 exact samples take a second or two."""
 
 
 def release(
@@ -56,6 +58,6 @@ def release(
     if len(flat) != event.entries:
         raise LocalProtocolError(f"a release of {event.entries} entries must get that many; got {len(flat)}.")
     duty.charger.charge(event)
-    drawn = duty.sampler.draw(event.mechanism if share is None else share, event.entries)
+    drawn = duty.sampler.draw(event.mechanism if share is None else share, event.entries, duty.on_progress)
     added: NDArray[Any] = flat + (drawn if ring is None else ring.encode(drawn))
     return added.reshape(exact.shape)

@@ -32,7 +32,7 @@ class Budget:
     """
 
     epsilon: float
-    delta: float
+    delta: float = 0.0
     unit: Unit = Unit.RECORD
 
     def __post_init__(self) -> None:
