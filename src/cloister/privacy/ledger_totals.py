@@ -52,7 +52,7 @@ class Total:
         return min(self.pure_epsilon, converted)
 
     def fits(self, budget: Budget) -> bool:
-        """Whether the total is within a budget; the accountant's test, so that the two never disagree on a last bit."""
+        """Whether the total is within a budget, by the accountant's rule."""
         if self.pure_epsilon <= budget.epsilon:
             return True
         return budget.delta > 0 and self.rho <= rho_of_epsilon(budget.epsilon, budget.delta)

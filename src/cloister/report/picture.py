@@ -67,9 +67,26 @@ def draw_picture(result: Result, *, records: FloatArray | None = None) -> bytes:
     where, profiles = figure.subplots(1, 2, width_ratios=(1, 1))
     _draw_centres(where, result, records)
     _draw_profiles(figure, profiles, result)
+    shown = "; the records drawn are not" if records is not None and result.card is not None else ""
+    figure.suptitle(_title(result) + shown, fontsize=10, x=0.01, ha="left", fontweight="bold", parse_math=False)
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=_DPI, metadata={"Software": None})
     return out.getvalue()
+
+
+def _title(result: Result) -> str:
+    """Say whose result it is, and what it promises: a picture travels without its report."""
+    card = result.card
+    if card is None:
+        promise = "exact, not differentially private"
+    elif not card.private:
+        promise = "a seeded study, not private"
+    else:
+        promise = f"differentially private, epsilon {card.epsilon:.3g}"
+        if any("mostly noise" in warning for warning in card.warnings):
+            promise += ", MOSTLY NOISE"
+    parties = len(result.parties)
+    return f"{result.name}: {result.k} centres, {parties} part{'y' if parties == 1 else 'ies'}; {promise}"
 
 
 def choose_columns(centres: FloatArray) -> tuple[int, int]:
