@@ -125,7 +125,7 @@ def simulate(
         evaluation=evaluate_centres(tables, centres) if evaluate else None,
         network=None if network is None else NetworkTime(model=network.name, simulated_s=run.network_s or 0.0),
         notes=_notes(job),
-        card=desks.card(parties),
+        card=desks.card(parties, fewest_members=min(map(len, run.result.members))),
     )
 
 

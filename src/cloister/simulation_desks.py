@@ -112,8 +112,12 @@ class Desks:
         """What the coordinator needs, where it adds the noise."""
         return self.coordinator
 
-    def card(self, parties: Sequence[LloydParty]) -> PrivacyCard | None:
-        """The card of the party that was charged most: the one that took part in most rounds."""
+    def card(self, parties: Sequence[LloydParty], *, fewest_members: int) -> PrivacyCard | None:
+        """The card of the party that was charged most: the one that took part in most rounds.
+
+        ``fewest_members`` is the smallest number of parties in a round's sum: a missing share of the noise is one that
+        colluding parties need not know.
+        """
         if self.plan is None:
             return None
         spent = max((book.accountant.spent() for book in self.books), key=lambda spent: spent.epsilon)
@@ -130,6 +134,7 @@ class Desks:
             is_simulation=any(sampler.is_simulation for sampler in self.samplers),
             estimated_records=records,
             centre_noise=None if records is None else deviation / max(1.0, records / self.plan.clusters),
+            shares_missing=len(parties) - fewest_members,
         )
 
 

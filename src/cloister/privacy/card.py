@@ -13,7 +13,7 @@ import msgspec
 from cloister.privacy.accounting import Spent
 from cloister.privacy.costs import pure_epsilon_of, rho_of
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Mechanism, Release
-from cloister.privacy.placement import Placement
+from cloister.privacy.placement import Placement, Shared
 from cloister.privacy.units import Budget, Unit
 
 _MOSTLY_NOISE = 0.25
@@ -98,6 +98,7 @@ def make_card(
     is_simulation: bool,
     estimated_records: float | None = None,
     centre_noise: float | None = None,
+    shares_missing: int = 0,
 ) -> PrivacyCard:
     """Write the card of a run.
 
@@ -115,6 +116,8 @@ def make_card(
         A number of records that has been released with noise, for the warning about delta.
     centre_noise
         By how much noise moves a coordinate of a centre of average size in a round, where a column runs from -1 to 1.
+    shares_missing
+        How many shares of the noise were missing in the worst round, where the parties add shares.
     """
     unit = budget.unit.value
     whole = "one record" if budget.unit is Unit.RECORD else "all records of one client"
@@ -133,8 +136,9 @@ def make_card(
         protects_against="Each party's records are protected against every other party, and against the coordinator.",
         breaks_if=breaks_if,
         not_promised=_NOT_PROMISED,
-        warnings=_warn(
-            spent, is_simulation=is_simulation, estimated_records=estimated_records, centre_noise=centre_noise
+        warnings=(
+            *_warn(spent, is_simulation=is_simulation, estimated_records=estimated_records, centre_noise=centre_noise),
+            *_warn_of_dropouts(placement, shares_missing),
         ),
     )
 
@@ -156,6 +160,16 @@ def _warn(
             "records: a mechanism that publishes one record at random would pass. Choose a smaller delta."
         )
     return tuple(warnings)
+
+
+def _warn_of_dropouts(placement: Placement, shares_missing: int) -> tuple[str, ...]:
+    if not isinstance(placement, Shared) or not shares_missing:
+        return ()
+    return (
+        f"In a round {shares_missing} of {placement.parties} parties were missing, and their shares with them: "
+        f"the promise holds against at most {placement.colluding_max - shares_missing} colluding parties, not "
+        f"{placement.colluding_max}.",
+    )
 
 
 def _describe(release: Release) -> CardRelease:
