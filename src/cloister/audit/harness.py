@@ -19,6 +19,7 @@ from cloister.audit.bounds import (
     FloatArray,
     epsilon_lower_bound,
     estimate_gaussian_epsilon,
+    largest_certifiable_epsilon,
     rho_lower_bound,
 )
 from cloister.audit.claims import Claim, Neighbour
@@ -124,7 +125,8 @@ class AuditReport:
             f"  event: {self.event}",
             f"  happened in {counts.hits_likelier} of {counts.runs_likelier} runs there, "
             f"in {counts.hits_other} of {counts.runs_other} on the other input",
-            f"  chosen on {self.training_runs} other runs per input",
+            f"  chosen on {self.training_runs} other runs per input; this many runs can show at most epsilon "
+            f"{largest_certifiable_epsilon(counts.runs_likelier, delta=claim.delta, confidence=self.confidence):.3g}",
         ]
         if claim.delta > 0:
             lines.append(f"  an estimate, if outputs were Gaussian: epsilon {self.epsilon_if_gaussian:.4g}")
