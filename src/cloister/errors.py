@@ -12,7 +12,8 @@
     ├── TooFewPartiesError            8   parties dropped out and fewer than the agreed minimum are left
     ├── MissingExtraError             9   an optional dependency is not installed
     ├── BudgetError                   10  a release would pass the budget or a cap: ask for less
-    └── LedgerError                   11  a ledger file is damaged, edited, gone or of a newer program: restore it
+    ├── LedgerError                   11  a ledger file is damaged, edited, gone or of a newer program: restore it
+    └── DivergedError                 13  parties computed different things from the same totals: use equal programs
 
 Every message says what must hold, what was got, and what to do. None carries a value of a record.
 """
@@ -26,6 +27,7 @@ __all__ = [
     "CloisterError",
     "ConfigError",
     "DataError",
+    "DivergedError",
     "InfeasibleError",
     "LedgerError",
     "LocalProtocolError",
@@ -105,3 +107,9 @@ class BudgetError(CloisterError, ValueError):
     """A release would pass the privacy budget or a ledger's cap; raised before it is recorded or any noise is drawn."""
 
     exit_code = 10
+
+
+class DivergedError(CloisterError, RuntimeError):
+    """Parties that read the same totals derived different questions from them; nothing of that round was added up."""
+
+    exit_code = 13  # 12 is the audit's

@@ -10,44 +10,24 @@ from dataclasses import dataclass
 
 from cloister.crypto import Stream
 from cloister.data import Table
-from cloister.errors import ConfigError
+from cloister.errors import BudgetError, ConfigError
 from cloister.job import Job, JobParty
-from cloister.numeric import FixedPoint
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.card import PrivacyCard, make_card
 from cloister.privacy.fingerprint import fingerprint_label, fingerprint_records
 from cloister.privacy.ledger import Ledger, LedgerSession
 from cloister.privacy.mechanisms import Release
 from cloister.privacy.placement import Aggregator, Local, Placement, Shared
-from cloister.privacy.release import NoiseDuty
+from cloister.privacy.release import Charger, NoiseDuty
 from cloister.privacy.samplers import ExactSampler, Sampler
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget
-from cloister.protocols.multiparty_lloyd import Agreement, LloydParty, NoisePlan, plan_noise
 
 COORDINATOR = "coordinator"
 
 
-def make_noise_plan(job: Job) -> NoisePlan | None:
-    """Plan a job's noise from its public values; None for a protocol without noise."""
-    if job.budget is None:
-        return None
-    options = job.protocol
-    fixed_point = FixedPoint(options.fractional_bits)
-    bound = options.norm_bound
-    return plan_noise(
-        job.budget,
-        kind=options.noise or "gaussian",
-        iterations=options.iterations,
-        clusters=job.k,
-        dimensions=len(job.columns),
-        fixed_point=fixed_point,
-        norm_bound=None if bound is None else max(1, int(bound * fixed_point.scale)),
-        placement=_make_placement(job),
-    )
-
-
-def _make_placement(job: Job) -> Placement:
+def make_placement(job: Job) -> Placement:
+    """Say who adds a job's noise."""
     match job.protocol.placement:
         case "shared":
             return Shared(parties=len(job.parties), colluding_max=job.protocol.colluding_max or 0)
@@ -57,39 +37,86 @@ def _make_placement(job: Job) -> Placement:
             return Aggregator()
 
 
-@dataclass(frozen=True)
+class Envelope:
+    """One payment for all rounds of a job, drawn down round by round.
+
+    A ledger is paid before the first round, when later rounds are not yet known: they depend on what earlier ones
+    release. So it pays for the most that all of them may be, and each round must fit what is left of it.
+
+    Privacy
+    -------
+    Rounds with the payment's noise whose squared L2 norms, L1 norms and entries add up to no more than the payment's
+    cost no more than it: a discrete Gaussian's rho is linear in the squared L2 norm, that of a sum of them in both
+    norms (docs/proofs/accounting.md).
+    """
+
+    def __init__(self, paid: Release) -> None:
+        self._mechanism = paid.mechanism
+        self._l1, self._l2_squared, self._entries = paid.sensitivity.l1, paid.sensitivity.l2_squared, paid.entries
+
+    def charge(self, release: Release) -> None:
+        """Take a round out of the payment.
+
+        Raises
+        ------
+        BudgetError
+            If it has other noise, or is more than what is left; nothing is taken.
+        """
+        l1, l2_squared = self._l1 - release.sensitivity.l1, self._l2_squared - release.sensitivity.l2_squared
+        entries = self._entries - release.entries
+        if release.mechanism != self._mechanism or min(l1, l2_squared, entries) < 0:
+            raise BudgetError(
+                f"every round must fit the payment made before the first; {release.name!r} has other noise than was "
+                "paid for, or more sensitivity than is left of it. Nothing was released: this is a bug in a protocol."
+            )
+        self._l1, self._l2_squared, self._entries = l1, l2_squared, entries
+
+
+@dataclass(frozen=True, kw_only=True)
 class Books:
-    """One party's charger: its accountant for this job and, if it keeps one, its ledger for good."""
+    """One party's charger: its accountant for this job and, if it keeps one, its ledger for good.
+
+    Attributes
+    ----------
+    accountant
+        Charged for each round.
+    ledger
+        Charged for each round too, unless there is an envelope.
+    envelope
+        What the ledger has paid, or would have, for all rounds at once.
+    """
 
     accountant: Accountant
     ledger: LedgerSession | None = None
+    envelope: Envelope | None = None
 
     def charge(self, release: Release) -> None:
-        """Charge both, the accountant first: it has nothing to undo if the ledger refuses, since the run then stops."""
+        """Charge all, the accountant first: it has nothing to undo if another refuses, since the run then stops."""
         self.accountant.charge(release)
-        if self.ledger is not None:
+        if self.envelope is not None:
+            self.envelope.charge(release)
+        elif self.ledger is not None:
             self.ledger.charge(release)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Desks:
-    """The books and samplers of all roles; empty for a protocol without noise."""
+    """The books and samplers of all roles of a differentially private job."""
 
-    plan: NoisePlan | None
-    books: tuple[Books, ...] = ()
-    samplers: tuple[Sampler, ...] = ()
-    coordinator: NoiseDuty | None = None
-    breaks_if: str = ""
+    budget: Budget
+    placement: Placement
+    breaks_if: str
+    books: tuple[Books, ...]
+    samplers: tuple[Sampler, ...]
+    coordinator: NoiseDuty | None
+    """What the coordinator needs, where it adds the noise."""
 
-    def pay_ledgers(self, iterations: int) -> None:
+    def pay_ledgers(self, releases: Sequence[Release]) -> None:
         """Charge every ledger for the whole job before its first round, or refuse the job before anyone has paid.
 
         Paid in advance, a job cannot be stopped half-way because another one spent the rest of the cap. What a run that
         aborts has not released stays spent.
         """
-        if self.plan is None:
-            return
-        releases = [self.plan.release_of(round_) for round_ in range(1, iterations + 1)]
         ledgers = [book.ledger for book in self.books if book.ledger is not None]
         for ledger in ledgers:
             ledger.check_all(releases)
@@ -102,56 +129,70 @@ class Desks:
             if book.ledger is not None:
                 book.ledger.ledger.close()
 
-    def of_party(self, number: int) -> NoiseDuty | None:
+    def of_party(self, number: int) -> NoiseDuty:
         """What party ``number`` needs."""
-        if self.plan is None:
-            return None
         return NoiseDuty(charger=self.books[number - 1], sampler=self.samplers[number - 1])
 
-    def of_coordinator(self) -> NoiseDuty | None:
-        """What the coordinator needs, where it adds the noise."""
-        return self.coordinator
-
-    def card(self, parties: Sequence[LloydParty], *, fewest_members: int) -> PrivacyCard | None:
+    def make_card(
+        self, *, estimated_records: float | None, centre_noise: float | None, shares_missing: int
+    ) -> PrivacyCard:
         """The card of the party that was charged most: the one that took part in most rounds.
 
-        ``fewest_members`` is the smallest number of parties in a round's sum: a missing share of the noise is one that
+        ``shares_missing`` is of the round in which most parties were missing: a missing share of the noise is one that
         colluding parties need not know.
         """
-        if self.plan is None:
-            return None
         spent = max((book.accountant.spent() for book in self.books), key=lambda spent: spent.epsilon)
-        released = [party.released_records for party in parties if party.released_records is not None]
-        records = released[0] if released else None
-        deviation = (
-            self.plan.placement.total_variance(self.plan.target) ** 0.5 * self.plan.encoder.fixed_point.resolution
-        )
         return make_card(
             spent,
-            budget=self.plan.budget,
-            placement=self.plan.placement,
+            budget=self.budget,
+            placement=self.placement,
             breaks_if=self.breaks_if,
             is_simulation=any(sampler.is_simulation for sampler in self.samplers),
-            estimated_records=records,
-            centre_noise=None if records is None else deviation / max(1.0, records / self.plan.clusters),
-            shares_missing=len(parties) - fewest_members,
+            estimated_records=estimated_records,
+            centre_noise=centre_noise,
+            shares_missing=shares_missing,
         )
 
 
-def open_desks(job: Job, agreement: Agreement, tables: Sequence[Table], session: bytes) -> Desks:
-    """Set up everybody's books."""
-    plan = agreement.noise
-    if plan is None:
-        return Desks(plan=None)
+def open_desks(
+    job: Job,
+    *,
+    budget: Budget,
+    placement: Placement,
+    breaks_if: str,
+    tables: Sequence[Table],
+    session: bytes,
+    coordinators_books: Charger,
+    envelope: Release | None = None,
+) -> Desks:
+    """Set up everybody's books.
+
+    Parameters
+    ----------
+    job, budget, placement, breaks_if
+        What was agreed.
+    tables, session
+        What is released from, and when.
+    coordinators_books
+        Charged by the coordinator, where it adds the noise.
+    envelope
+        All rounds as one payment, where they are not known before the first.
+    """
     books = tuple(
-        Books(Accountant(plan.budget), _open_ledger(job, party, table, session, plan.budget))
+        Books(
+            accountant=Accountant(budget),
+            ledger=_open_ledger(job, party, table, session, budget),
+            envelope=None if envelope is None else Envelope(envelope),
+        )
         for party, table in zip(job.parties, tables, strict=True)
     )
     samplers = tuple(_make_sampler(job, party.name) for party in job.parties)
     duty = None
-    if plan.by_coordinator:
-        duty = NoiseDuty(charger=Accountant(plan.budget), sampler=_make_sampler(job, COORDINATOR))
-    return Desks(plan=plan, books=books, samplers=samplers, coordinator=duty, breaks_if=agreement.breaks_if)
+    if isinstance(placement, Aggregator):
+        duty = NoiseDuty(charger=coordinators_books, sampler=_make_sampler(job, COORDINATOR))
+    return Desks(
+        budget=budget, placement=placement, breaks_if=breaks_if, books=books, samplers=samplers, coordinator=duty
+    )
 
 
 def _make_sampler(job: Job, role: str) -> Sampler:

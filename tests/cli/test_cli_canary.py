@@ -30,10 +30,14 @@ PRIVATE = "\n[budget]\nepsilon = 1.0\ndelta = 1e-6\n[ledger]\npath = 'books'\n"
 
 
 @pytest.mark.parametrize("case", TABLES)
-@pytest.mark.parametrize("protocol", ["naive", "masked-sum-count", "mask-noise-average"])
+@pytest.mark.parametrize("protocol", ["naive", "masked-sum-count", "mask-noise-average", "synopsis"])
 def test_values_of_records_appear_nowhere(case: str, protocol: str, invoke: Invoke, job_file: Path) -> None:
-    private = "" if protocol != "mask-noise-average" else PRIVATE
-    job_file.write_text(job_file.read_text().replace("masked-sum-count", protocol) + private)
+    text = job_file.read_text().replace("masked-sum-count", protocol)
+    if protocol in ("mask-noise-average", "synopsis"):
+        text += PRIVATE
+    if protocol == "synopsis":
+        text = text.replace("iterations = 4\n", "") + "[synopsis]\ncells_max = 64\nrounds_max = 3\n"
+    job_file.write_text(text)
     (job_file.parent / "north.csv").write_text(TABLES[case], errors="surrogateescape")
     done = invoke("run", job_file, "--seed", 1)
     assert (done.exit_code == 0) == (case in ("a clean table", "outside the bounds")), done.output

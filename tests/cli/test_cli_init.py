@@ -36,6 +36,9 @@ def test_the_job_stops_at_the_first_blank_and_runs_once_they_are_filled(invoke: 
     assert [column.name for column in job.columns] == ["age", "body, mass", 'a "b" = c']
     assert [(party.name, party.data) for party in job.parties] == [("north", "../north.csv"), ("harbour", "../h.csv")]
     assert job.k == 5
+    assert job.protocol.name == "synopsis"
+    assert job.budget is not None
+    assert (job.budget.epsilon, job.budget.delta) == (1.0, 1e-6)
 
 
 def test_one_party_gets_a_marked_second_one(invoke: Invoke, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -38,6 +39,24 @@ def test_a_run_leaves_a_report_and_a_folder(invoke: Invoke, job_file: Path) -> N
     ):
         assert words in done.stdout
     assert 1 <= len(done.stderr.splitlines()) <= 25, "progress, as plain lines"
+
+
+def test_a_job_without_a_protocol_is_private(invoke: Invoke, job_file: Path) -> None:
+    job_file.write_text(
+        JOB.replace('[protocol]\nname = "masked-sum-count"\niterations = 4\n', "[budget]\nepsilon = 4.0\n")
+        + "[synopsis]\ncells_max = 64\n"
+    )
+    done = invoke("run", job_file)
+    assert done.exit_code == 0, done.output
+    result = read_result("result-small")
+    assert result.protocol == "synopsis"
+    assert result.card is not None
+    assert result.card.private
+    assert (result.card.budget_epsilon, result.card.budget_delta) == (4.0, 1e-6)
+    assert len(result.cluster_records) == 2
+    for words in ("Privacy card", "about", "Sizes carry noise", "protocol synopsis"):
+        assert words in done.stdout
+    assert "unit scaling, where a column runs" not in done.stdout, "rounds of a synopsis have scales of their own"
 
 
 def test_a_seed_repeats_the_run_and_options_beat_the_file(invoke: Invoke, job_file: Path) -> None:
@@ -99,6 +118,7 @@ def test_without_matplotlib_there_is_a_result_and_a_line_about_the_picture(
         ("high = 95", "high = 9", 2, "job.toml:8: columns.age.high"),
         ('"valley.csv"', '"nowhere.csv"', 3, "valley"),
         ("[clusters]", '[network]\nmodel = "LAN501"\n[clusters]', 2, "LAN500"),
+        ('name = "masked-sum-count"\n', "", 2, "job.toml:3: protocol.iterations must be left out"),
         (
             "iterations = 4",
             "iterations = 4\nassignment = 'constrained-exclusive'\nsize_min = 30\nsize_max = 40",
@@ -203,6 +223,8 @@ def test_the_demo_runs_twice_and_its_next_command_works(
         assert done.exit_code == 0, done.output
     document = json.loads(Path("cloister-demo/result.json").read_text())
     assert [party["name"] for party in document["parties"]] == ["north", "harbour", "valley"]
+    assert (document["protocol"], document["card"]["private"]) == ("synopsis", True)
+    assert len(re.findall(r"^  cluster \d +about [\d,]+ ", done.stdout, re.MULTILINE)) == 4
     command = done.stdout.splitlines()[-1].split()
     assert command[:2] == ["cloister", "predict"]
     assert invoke(*command[1:]).exit_code == 0

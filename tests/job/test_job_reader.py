@@ -131,7 +131,7 @@ BROKEN: list[tuple[str, str, int | None, list[str]]] = [
     ("[clusters]\nk = 2\n", "", None, ["the job must have the key clusters"]),
     ("[protocol]\n", "[[protocol]]\n", 2, ["protocol", "a table", "a list of 1"]),
     ('"masked-sum-count"', '"masked-sum-cout"', 3, ["protocol.name", 'mean "masked-sum-count"']),
-    ('name = "masked-sum-count"\n', "", 2, ["protocol must have the key name"]),
+    ('name = "masked-sum-count"\n', "", 3, ["protocol.iterations", "left out", "synopsis, the default", "rounds_max"]),
     ("iterations = 12", "iterations = 0", 4, ["protocol.iterations", "from 1 to 10000", "got 0"]),
     ("iterations = 12", "iterations = 10001", 4, ["protocol.iterations", "10001"]),
     ("iterations = 12", "iteratoins = 12", 4, ["protocol.iteratoins", 'mean "iterations"']),

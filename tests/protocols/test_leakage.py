@@ -163,7 +163,7 @@ def test_no_value_reaches_the_masked_coordinator_and_no_others_values_reach_a_pa
 
 def test_the_search_finds_what_is_there(monkeypatch):
     """The mutant of the test above: parties that do not mask are caught by the same search."""
-    monkeypatch.setattr(MaskSchedule, "mask_of", lambda self, round_, party: np.zeros(self._length, self._ring.dtype))
+    monkeypatch.setattr(MaskSchedule, "_potential", lambda self, round_, index, length: np.zeros(length, np.uint32))
     session = session_of("masked-sum-count")
     run, _ = session.run(record_views=True)
     values = truth(session, run)
@@ -188,7 +188,7 @@ def test_parties_of_the_sum_count_protocol_learn_the_sums_and_counts():
     assert len(aggregates) == 3
     for number, aggregate in enumerate(aggregates):
         assert isinstance(aggregate, Aggregate)
-        elements, members = masks.unmask(aggregate, members_min=2)
+        elements, members = masks.unmask(aggregate, length=9, members_min=2)
         total = session.agreement.ring.decode(elements).reshape(3, 3)
         assert members == (1, 2, 3)
         assert np.array_equal(total[:, -1], values["C_i"][number])
@@ -235,19 +235,18 @@ def test_inputs_with_equal_sums_look_the_same_to_the_coordinator(variant):
     assert same_distribution(variant) > ALPHA
 
 
+# Mutants change f_t(i), of which masking and unmasking are both made: the sums stay right and only the masks get weak.
+REAL = MaskSchedule._potential
 MUTANTS = {
-    "no mask": ("mask_of", lambda self, round_, party: np.zeros(self._length, np.uint32)),
-    "constant mask": ("mask_of", lambda self, round_, party: np.full(self._length, 12345, np.uint32)),
-    "mask of half the word": (
-        "mask_of",
-        lambda self, round_, party, real=MaskSchedule.mask_of: real(self, round_, party) & np.uint32(0xFFFF),
-    ),
+    "no mask": lambda self, round_, index, length: np.zeros(length, np.uint32),
+    "constant mask": lambda self, round_, index, length: np.full(length, 12345 * index, np.uint32),
+    "mask of half the word": lambda *which: REAL(*which) & np.uint32(0xFFFF),
 }
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_weak_masks_are_caught(name, monkeypatch):
-    monkeypatch.setattr(MaskSchedule, *MUTANTS[name])
+    monkeypatch.setattr(MaskSchedule, "_potential", MUTANTS[name])
     assert same_distribution("masked-sum-count") < ALPHA
 
 
@@ -265,6 +264,5 @@ def test_masks_are_fresh_in_every_round(monkeypatch):
 
     session = make_session(records=split(POINTS, 3), iterations=12, initialisation="given", start=START)
     assert large(session) > 0.5
-    real = MaskSchedule.mask_of
-    monkeypatch.setattr(MaskSchedule, "mask_of", lambda self, round_, party: real(self, 1, party))
+    monkeypatch.setattr(MaskSchedule, "_potential", lambda self, round_, *which: REAL(self, 1, *which))
     assert large(session) < 0.5

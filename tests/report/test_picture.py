@@ -12,6 +12,7 @@ from tests.report.examples import COLUMNS, make_result
 from cloister.data import Column
 from cloister.errors import ConfigError, MissingExtraError
 from cloister.report.picture import choose_columns, draw_picture
+from cloister.report.result import KChoice
 
 
 def read_size(png: bytes) -> tuple[int, int]:
@@ -26,6 +27,16 @@ def test_any_shape_is_drawn(k: int, d: int) -> None:
     columns = tuple(Column(name=f"$x_{i}", low=-1, high=1) for i in range(d))
     result = make_result(columns=columns, centres=rng.uniform(-1, 1, (k, d)))
     assert read_size(draw_picture(result, records=rng.uniform(-1, 1, (50, d)))) == (1200, 500)
+
+
+@pytest.mark.parametrize("most", [2, 4, 100])
+def test_a_choice_of_k_is_drawn_beside_the_centres(most: int) -> None:
+    curve = tuple(KChoice(k=k, loss=1 / k, score=-abs(k - 4.0)) for k in range(2, most + 1))
+    result = make_result(curve=(*curve, *(() if most >= 4 else (KChoice(k=4, loss=0.2, score=0.0),))))
+    drawn = draw_picture(result)
+    assert read_size(drawn) == (1600, 500)
+    moved = tuple(KChoice(k=one.k, loss=one.loss, score=one.score**2) for one in result.curve)
+    assert draw_picture(make_result(curve=moved)) != drawn
 
 
 def test_records_change_the_picture_and_are_drawn_only_when_given() -> None:

@@ -11,10 +11,10 @@ import pytest
 from tests.report.examples import make_result
 
 from cloister.data import Column
-from cloister.report.digits import format_bytes, format_seconds, format_value
+from cloister.report.digits import format_bytes, format_count, format_seconds, format_value
 from cloister.report.folder import write_result
 from cloister.report.layout import make_console
-from cloister.report.result import PartyTraffic, Result
+from cloister.report.result import KChoice, PartyTraffic, Result
 from cloister.report.text import print_report
 
 
@@ -48,6 +48,50 @@ def test_what_was_not_computed_is_not_told() -> None:
     for word in ("Loss", "network", "Notes", "Written", "ring"):
         assert word not in text
     assert "no masks" in text
+
+
+def rows_of(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+def test_noisy_sizes_stand_beside_the_centres() -> None:
+    result = make_result(cluster_records=(1234.4, 0.3, 98_765.0, 17.0), released_records=100_021.0)
+    rows = rows_of(render(result))
+    assert "records age systolic_bp bmi hba1c" in rows
+    assert "cluster 0 about 1,230 33.00 116.0 23.50 5.20" in rows
+    assert "cluster 1 about 0 72.00 160.0 26.50 5.80" in rows
+    assert "Sizes carry noise. About 100,000 records in all." in rows
+    assert "about" not in render(make_result())
+
+
+def test_noisy_sizes_are_shown_where_columns_go_down() -> None:
+    columns = tuple(Column(name=f"x{i}", low=0, high=1) for i in range(12))
+    result = make_result(columns=columns, centres=np.full((2, 12), 0.5), cluster_records=(500.0, 40.0))
+    rows = rows_of(render(result))
+    assert "records about 500 about 40" in rows
+    assert "x11 0.500 0.500" in rows
+
+
+def test_the_choice_of_k_is_printed_near_what_was_chosen() -> None:
+    curve = tuple(KChoice(k=k, loss=1 / k, score=-abs(k - 4.0)) for k in range(2, 101))
+    text = render(make_result(curve=curve))
+    rows = rows_of(text)
+    assert "Choice of k: 4, of 2 to 100" in rows
+    assert "4 0.25 -0 chosen" in rows or "4 0.25 0 chosen" in rows
+    assert text.count("chosen") == 1
+    assert "5 0.2 -1" in rows
+    assert "and 79 others, in result.json" in rows
+    assert "Choice of k" not in render(make_result())
+
+
+def test_many_parties_are_named_in_short() -> None:
+    parties = tuple(
+        PartyTraffic(name=f"client {i}", bytes_sent=1, bytes_received=1, messages_sent=1, messages_received=1)
+        for i in range(2000)
+    )
+    text = render(make_result(parties=parties))
+    assert "client 19 and 1980 more; protocol" in " ".join(text.split())
+    assert "client 20" not in text
 
 
 @pytest.mark.parametrize(("k", "d"), [(1, 1), (3, 30), (200, 2), (60, 70)])
@@ -84,5 +128,13 @@ def test_digits_follow_the_public_range(value: float, low: float, high: float, e
 
 
 def test_units_are_readable() -> None:
+    assert [format_count(n) for n in (0, 0.7, 999.6, 1234.5, 98_765, 1e9)] == [
+        "0",
+        "1",
+        "1,000",
+        "1,230",
+        "98,800",
+        "1,000,000,000",
+    ]
     assert [format_bytes(n) for n in (0, 1023, 1024, 5 * 2**30)] == ["0 B", "1023 B", "1.0 KiB", "5.0 GiB"]
     assert [format_seconds(s) for s in (0.0123, 1.2345, 12345.6)] == ["12.3 ms", "1.23 s", "12,346 s"]

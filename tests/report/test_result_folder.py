@@ -21,7 +21,7 @@ from cloister.data import Column
 from cloister.errors import ConfigError
 from cloister.report import folder as folder_module
 from cloister.report.folder import check_destination, read_result, write_result
-from cloister.report.result import Evaluation, Learned, PartyTraffic, Result
+from cloister.report.result import Evaluation, KChoice, Learned, PartyTraffic, Result
 
 words = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)
 counts = st.integers(0, 2**60)
@@ -41,7 +41,12 @@ def results(draw: Any) -> Result:
         messages_received=counts,
         rounds_missed=counts,
     )
+    sizes = draw(st.just(()) | st.tuples(*[st.floats(0, 1e300)] * k))
+    tried = draw(st.lists(st.builds(KChoice, k=st.integers(1, 9), loss=st.floats(0, 1e300), score=numbers), max_size=3))
     return make_result(
+        cluster_records=sizes,
+        released_records=draw(st.none() | st.floats(0, 1e300)),
+        curve=(*tried, KChoice(k=k, loss=0.5, score=1.0)) if tried else (),
         columns=tuple(Column(name=name, low=draw(st.floats(-9, 0)), high=draw(st.floats(1, 9))) for name in names),
         centres=draw(arrays(np.float64, (k, d), elements=numbers)),
         parties=tuple(draw(st.lists(party, max_size=3))),
@@ -75,6 +80,13 @@ def test_the_folder_holds_two_files_that_others_can_read(tmp_path: Path) -> None
         np.testing.assert_array_equal(arrays_["centres"], CENTRES)
         assert arrays_["columns"].tolist() == ["age", "systolic_bp", "bmi", "hba1c"]
     assert [path.name for path in folder.parent.iterdir()] == ["r"]
+
+
+def test_a_folder_from_before_sizes_were_released_is_read(tmp_path: Path) -> None:
+    folder = write_result(make_result(), tmp_path / "r")
+    change_json(cluster_records="gone", released_records="gone", curve="gone")(folder)
+    read = read_result(folder)
+    assert (read.cluster_records, read.released_records, read.curve) == ((), None, ())
 
 
 def test_an_earlier_result_is_replaced_only_when_asked_for(tmp_path: Path) -> None:
@@ -178,6 +190,10 @@ def make_bomb(folder: Path) -> None:
         (change_json(centres=[[1.0, 2, 3, 4]] * 4), "differ.*centres"),
         (change_json(k=5), "k = 5 with 4 centres"),
         (change_json(columns=[{"name": "a", "low": 2, "high": 1}] * 4), "complete Cloister result"),
+        (change_json(cluster_records=[1.0, 2.0]), "4 sizes; got 2"),
+        (change_json(released_records=-1.0), "released_records must be"),
+        (change_json(curve=[{"k": 3, "loss": 1.0, "score": 1.0}]), "chosen k, 4"),
+        (change_json(curve=[{"k": 4, "loss": 1.0}]), "complete Cloister result.*score"),
         (change_json(created="yesterday"), "ISO 8601"),
         (change_json(transcript_sha256="00"), "64 lower-case"),
         (rewrite_npz(centres=CENTRES + 1e-12), "differ.*centres"),
@@ -242,6 +258,12 @@ def test_a_pickle_is_never_loaded(tmp_path: Path) -> None:
         ({"centres": CENTRES[0]}, "shape"),
         ({"centres": np.full((4, 4), np.nan)}, "finite; got 16"),
         ({"rounds": -1}, "rounds"),
+        ({"cluster_records": (1.0, 2.0, 3.0)}, "4 sizes; got 3"),
+        ({"cluster_records": (1.0, 2.0, 3.0, -1.0)}, r"cluster_records\[3\]"),
+        ({"released_records": float("inf")}, "released_records"),
+        ({"curve": (KChoice(k=3, loss=1.0, score=1.0),)}, "chosen k, 4"),
+        ({"curve": (KChoice(k=4, loss=float("nan"), score=1.0),)}, "loss of k = 4"),
+        ({"curve": (KChoice(k=4, loss=1.0, score=float("inf")),)}, "scores of curve"),
         ({"evaluation": Evaluation(loss=float("nan"), reference_loss=1)}, r"evaluation\.loss"),
         ({"created": "2026-01-31T12:00:00"}, "offset"),
         ({"transcript_sha256": "AB" * 32}, "lower-case"),

@@ -1,10 +1,12 @@
 """The local runtime: bytes are counted, transcripts reproducible, progress told, threads change nothing (A15)."""
 
 import threading
+import time
 
 import numpy as np
 import pytest
 
+from cloister.aggregation.seed_agreement import ShareSeed
 from cloister.errors import ConfigError, TooFewPartiesError
 from cloister.runtime import NETWORKS, Fault, FaultKind, local
 from tests.harness import blobs, make_session, split
@@ -48,6 +50,33 @@ def test_threads_start_only_when_a_partys_work_is_long(monkeypatch):
     seen.clear()
     make_session(records=split(POINTS, 2), party_class=Watched).run(threads=2)
     assert seen == {False}
+
+
+def test_one_partys_long_step_starts_no_threads(monkeypatch):
+    """The leader seals the seed to all others, alone: that says nothing about the steps in which all work."""
+    seen = set()
+
+    class Leading(type(session().party(1))):
+        def handle(self, request):
+            if isinstance(request, ShareSeed):
+                time.sleep(0.3)
+            seen.add(threading.current_thread() is threading.main_thread())
+            return super().handle(request)
+
+    monkeypatch.setattr(local, "_THREADS_PAY_S", 0.2)
+    make_session(records=split(POINTS, 100), party_class=Leading, iterations=2).run()
+    assert seen == {True}
+
+
+def test_progress_is_told_to_the_reply_for_a_few_parties_and_now_and_then_for_many():
+    few, many = [], []
+    session(3, iterations=1).run(on_progress=few.append)
+    assert [len(entry.waiting_for) for entry in few if entry.label == "round 1 of 1"] == [3, 2, 1, 0]
+    session(120, iterations=1).run(on_progress=many.append)
+    waiting = [len(entry.waiting_for) for entry in many if entry.label == "round 1 of 1"]
+    assert waiting[0] == 120
+    assert waiting == sorted(waiting, reverse=True)
+    assert 20 < len(waiting) <= 51
 
 
 def test_bytes_and_messages_are_counted_per_party_and_direction():

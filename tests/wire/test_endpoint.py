@@ -5,9 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cloister.aggregation.seed_agreement import OpenSession, Ready
 from cloister.crypto import SeededEntropy
 from cloister.errors import LocalProtocolError, RemoteProtocolError
 from cloister.protocols.multiparty_lloyd import CODEC, coordinate
+from cloister.roles import Ask
 from cloister.wire import CoordinatorEndpoint, PartyEndpoint
 from tests.harness import SESSION, blobs, make_session, split
 
@@ -39,6 +41,18 @@ def test_a_repeated_request_gets_the_first_answer_byte_for_byte():
     play(coordinator, ends, steps=3)
     request = coordinator.frames()[1]
     assert ends[1].receive(request) == ends[1].receive(request)
+
+
+def test_each_party_gets_the_bytes_of_its_own_request_and_equal_ones_share_them():
+    one, other = OpenSession(b"one"), OpenSession(b"other")
+    requests = {1: one, 2: OpenSession(b"one"), 3: other, 5: one, 9: Ready()}
+
+    def asking():
+        yield Ask(label="", requests=requests, check=lambda party, reply: None, steps=1)
+
+    frames = CoordinatorEndpoint(asking(), codec=CODEC, session=SESSION).frames()
+    assert frames == {p: CODEC.encode(r, session=SESSION, step=0, sender=0) for p, r in requests.items()}
+    assert frames[1] is frames[2]
 
 
 def test_replays_and_second_requests_for_a_step_are_refused():

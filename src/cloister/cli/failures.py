@@ -20,6 +20,7 @@ from cloister.errors import (
     CloisterError,
     ConfigError,
     DataError,
+    DivergedError,
     InfeasibleError,
     LedgerError,
     LocalProtocolError,
@@ -45,6 +46,7 @@ _MEANINGS: dict[type[CloisterError], str] = {
     MissingExtraError: "an optional dependency is not installed",
     BudgetError: "the privacy budget does not allow a release",
     LedgerError: "a ledger file is damaged, edited or missing",
+    DivergedError: "parties computed different things from the same totals",
 }
 # The \b keeps the lines as they are.
 EXIT_CODES_HELP = "\b\nExit codes:\n" + "\n".join(

@@ -1,7 +1,8 @@
 """The job file: who takes part, which columns within which public bounds, which protocol with which options.
 
-Reading order: ``model`` (what a job is), ``checks`` (what must hold), ``reader`` (from TOML), ``key_lines``
-(on which line a key stands), ``problems`` (how a broken rule is told).
+Reading order: ``model`` (what a job is), ``defaults`` (what it means where it says nothing), ``checks``,
+``protocol_checks`` and ``budget_checks`` (what must hold), ``reader`` and ``sections`` (from TOML), ``key_lines`` (on
+which line a key stands), ``problems`` (how a broken rule is told), ``template`` (a new job file).
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from cloister.job.model import (
     DataOptions,
     Job,
     JobParty,
+    ProtocolName,
     ProtocolOptions,
     Starter,
 )
 from cloister.job.reader import load_job, parse_job
 from cloister.privacy.units import Budget
+from cloister.protocols.synopsis.settings import Knobs
 
 __all__ = [
     "AssignmentName",
@@ -23,6 +26,8 @@ __all__ = [
     "DataOptions",
     "Job",
     "JobParty",
+    "Knobs",
+    "ProtocolName",
     "ProtocolOptions",
     "Starter",
     "load_job",

@@ -11,9 +11,12 @@ from typing import Literal
 
 from cloister.data.columns import Column
 from cloister.job.checks import check_job
+from cloister.job.defaults import PROTOCOL
 from cloister.privacy.units import Budget
 from cloister.protocols.multiparty_lloyd.agreement import Initialisation, Variant
+from cloister.protocols.synopsis.settings import Knobs
 
+ProtocolName = Literal["synopsis"] | Variant
 Starter = Literal["parties", "coordinator", "job"]
 AssignmentName = Literal[
     "unconstrained",
@@ -26,52 +29,58 @@ AssignmentName = Literal[
 
 @dataclass(frozen=True, kw_only=True)
 class ProtocolOptions:
-    """The section ``[protocol]``: which protocol of the thesis and how it runs.
+    """The section ``[protocol]``: which protocol, and how it runs.
+
+    Options that only some protocols take are None where they are not given; ``defaults`` says what None stands for.
+    One that does not apply is refused.
 
     Attributes
     ----------
     name
-        Naive (5.2), masked sum/count (5.3), masked centroid (5.4), or mask, noise then average (7.2.4).
+        The synopsis (default); or of the thesis: naive (5.2), masked sum/count (5.3), masked centroid (5.4), or mask,
+        noise then average (7.2.4).
+    fractional_bits, ring
+        The fixed-point grid 2^-fractional_bits, and the width of the ring of the masked sums.
+    min_parties
+        The run aborts when fewer parties answer. By default three, where there are as many: in a sum of two each could
+        subtract itself.
+    placement, colluding_max
+        With ``synopsis`` and ``mask-noise-average``: who adds the noise: the coordinator (default), every party a share
+        that up to ``colluding_max`` of them may tell each other, or every party all of it.
     iterations
-        Rounds of Lloyd's algorithm.
+        Rounds of Lloyd's algorithm, 10 by default. This and what follows is for the thesis's protocols.
     initialisation, start_by, start
         Where the first centres come from; ``starter`` says who makes them when ``start_by`` is left out.
         ``start`` goes with ``"given"``: k rows, in original units.
     tolerance
         The naive coordinator stops when no centre moved further than this, in unit scaling. 0: never.
-    fractional_bits, ring
-        The fixed-point grid 2^-fractional_bits, and the width of the ring of the masked sums.
     assignment, size_min, size_max, alpha_min, alpha_max, memberships_max, radius
         The local assignment (thesis 4.1, FastLloyd 7.1) and its constraints. ``radius`` is in unit scaling.
-    min_parties
-        The run aborts when fewer parties answer. By default three, where there are as many: in a sum of two each could
-        subtract itself.
-    noise, norm_bound, placement, colluding_max
+    noise, norm_bound
         With ``mask-noise-average``: Gaussian (default) or Laplace noise; a bound on a record's length in unit scaling
-        (longer records are shortened to it; the noise shrinks with it); who adds the noise: the coordinator (default),
-        every party a share that up to ``colluding_max`` of them may tell each other, or every party all of it.
+        (longer records are shortened to it; the noise shrinks with it).
     """
 
-    name: Variant
-    iterations: int = 10
-    initialisation: Initialisation = "sphere-packing"
-    start_by: Literal["parties", "coordinator"] | None = None
-    start: tuple[tuple[float, ...], ...] | None = None
-    tolerance: float = 0.0
+    name: ProtocolName = PROTOCOL
     fractional_bits: int = 16
     ring: Literal["auto", 32, 64] = "auto"
-    assignment: AssignmentName = "unconstrained"
+    min_parties: int | None = None
+    placement: Literal["aggregator", "shared", "local"] | None = None
+    colluding_max: int | None = None
+    iterations: int | None = None
+    initialisation: Initialisation | None = None
+    start_by: Literal["parties", "coordinator"] | None = None
+    start: tuple[tuple[float, ...], ...] | None = None
+    tolerance: float | None = None
+    assignment: AssignmentName | None = None
     size_min: int | None = None
     size_max: int | None = None
     alpha_min: float | None = None
     alpha_max: float | None = None
     memberships_max: int | None = None
     radius: float | None = None
-    min_parties: int | None = None
     noise: Literal["gaussian", "laplace"] | None = None
     norm_bound: float | None = None
-    placement: Literal["aggregator", "shared", "local"] | None = None
-    colluding_max: int | None = None
 
     def resolve_min_parties(self, parties: int) -> int:
         """Return ``min_parties``, or its default for so many parties."""
@@ -106,10 +115,14 @@ class DataOptions:
         Whether the columns must stand in the job's order or are found by name.
     max_records
         A public cap on the records of one party. It bounds the sums, so that a small ring is known to fit.
+    records
+        With ``synopsis``: the number of records of all parties together, declared public, also where a unit is a whole
+        client. None keeps it private: it is then released with noise.
     """
 
     match: Literal["order", "name"] = "order"
     max_records: int | None = None
+    records: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +150,9 @@ class Job:
     protocol, data, budget
         The sections of the same name.
     k
-        ``clusters.k``.
+        ``clusters.k``; where k is to be chosen, ``clusters.k_max``.
+    choose_k
+        ``clusters.choose_k``: let the synopsis find out how many clusters there are, at most ``k``.
     columns
         The columns in the order of the centres, with public bounds.
     parties
@@ -150,6 +165,8 @@ class Job:
         ``run.secure``: keys and noise must come from the operating system; a seed is refused.
     ledger
         ``ledger.path``, relative to the folder.
+    synopsis
+        The section ``[synopsis]``: advanced settings, or None.
     folder
         The folder that relative paths start from: that of the job file.
 
@@ -160,16 +177,18 @@ class Job:
     """
 
     name: str
-    protocol: ProtocolOptions
     k: int
     columns: tuple[Column, ...]
     parties: tuple[JobParty, ...]
+    choose_k: bool = False
+    protocol: ProtocolOptions = field(default_factory=ProtocolOptions)
     data: DataOptions = field(default_factory=DataOptions)
     network: str | None = None
     seed: int | None = None
     secure: bool = False
     budget: Budget | None = None
     ledger: str | None = None
+    synopsis: Knobs | None = None
     folder: Path = Path()
 
     def __post_init__(self) -> None:

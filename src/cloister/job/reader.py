@@ -1,62 +1,32 @@
-"""From the text of a job file to a ``Job``: every complaint names the file, the line and the key.
-
-The shape (sections, known keys, required keys) is checked here; what the values must hold, by ``Job`` itself.
-"""
+"""From the text of a job file to a ``Job``: every complaint names the file, the line and the key."""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from cloister.data.columns import Column
 from cloister.errors import ConfigError
-from cloister.job.checks import check_bounds
 from cloister.job.key_lines import KeyLines
-from cloister.job.model import DataOptions, Job, JobParty, ProtocolOptions
-from cloister.job.problems import (
-    KeyedConfigError,
-    KeyPath,
-    check_choice,
-    check_number,
-    check_text,
-    format_path,
-    quote_key,
-    quote_string,
-    refuse,
-    show_value,
-    suggest,
+from cloister.job.model import DataOptions, Job, ProtocolOptions
+from cloister.job.problems import KeyedConfigError
+from cloister.job.sections import (
+    SECTION_KEYS,
+    SECTIONS,
+    build_section,
+    check_keys,
+    check_required,
+    read_budget,
+    read_clusters,
+    read_columns,
+    read_knobs,
+    read_parties,
+    refuse_missing_bounds,
 )
-from cloister.privacy.units import EPSILON_LEAST, EPSILON_MOST, Budget, Unit
 
 MAX_JOB_BYTES = 4 * 2**20
-_SECTIONS = (
-    "name",
-    "protocol",
-    "clusters",
-    "columns",
-    "data",
-    "parties",
-    "network",
-    "run",
-    "budget",
-    "ledger",
-)
-_SECTION_KEYS: dict[str, tuple[str, ...]] = {
-    "protocol": tuple(f.name for f in fields(ProtocolOptions)),
-    "clusters": ("k",),
-    "data": tuple(f.name for f in fields(DataOptions)),
-    "network": ("model",),
-    "run": ("seed", "secure"),
-    "budget": tuple(f.name for f in fields(Budget)),
-    "ledger": ("path",),
-}
 _TOML_LINE = re.compile(r"\(at line (\d+), column \d+\)")
-
-Section = TypeVar("Section", ProtocolOptions, DataOptions, JobParty)
 
 
 def load_job(path: str | Path) -> Job:
@@ -130,130 +100,31 @@ def _parse_toml(text: str, source_name: str) -> dict[str, Any]:
 
 def _read_job(document: dict[str, Any], folder: Path) -> Job:
     """Build the job from the parsed sections."""
-    _check_keys((), document, _SECTIONS)
-    for section, known in _SECTION_KEYS.items():  # a misplaced key explains a missing section: tell it first
+    check_keys((), document, SECTIONS)
+    for section, known in SECTION_KEYS.items():  # a misplaced key explains a missing section: tell it first
         if section in document:
-            _check_keys((section,), document[section], known)
+            check_keys((section,), document[section], known)
     if "columns" not in document:
-        _refuse_missing_bounds(("columns",), "age", "no section [columns]")
-    _check_required((), document, ("name", "protocol", "clusters", "columns", "parties"))
-    for section, key in (("clusters", "k"), ("network", "model"), ("ledger", "path")):
+        refuse_missing_bounds(("columns",), "age", "no section [columns]")
+    check_required((), document, ("name", "clusters", "columns", "parties"))
+    for section, key in (("network", "model"), ("ledger", "path")):
         if section in document:
-            _check_required((section,), document[section], (key,))
+            check_required((section,), document[section], (key,))
+    protocol = build_section(ProtocolOptions, ("protocol",), document.get("protocol", {}))
+    data = build_section(DataOptions, ("data",), document.get("data", {}))
     return Job(
         name=document["name"],
-        protocol=_build(ProtocolOptions, ("protocol",), document["protocol"]),
-        k=document["clusters"]["k"],
-        columns=_read_columns(document["columns"]),
-        parties=_read_parties(document["parties"]),
-        data=_build(DataOptions, ("data",), document.get("data", {})),
+        protocol=protocol,
+        k=read_clusters(document["clusters"]),
+        choose_k=document["clusters"].get("choose_k", False),
+        columns=read_columns(document["columns"]),
+        parties=read_parties(document["parties"]),
+        data=data,
         network=document.get("network", {}).get("model"),
         seed=document.get("run", {}).get("seed"),
         secure=document.get("run", {}).get("secure", False),
-        budget=_read_budget(document["budget"]) if "budget" in document else None,
+        budget=read_budget(document["budget"], protocol, data) if "budget" in document else None,
         ledger=document.get("ledger", {}).get("path"),
+        synopsis=read_knobs(document["synopsis"]) if "synopsis" in document else None,
         folder=folder,
     )
-
-
-def _read_columns(table: object) -> tuple[Column, ...]:
-    """Read ``[columns]``: each needs public bounds."""
-    if not isinstance(table, dict):
-        refuse(("columns",), "be a section of columns with bounds", show_value(table))
-    if not table:
-        _refuse_missing_bounds(("columns",), "age", "no column")
-    columns = []
-    for name, bounds in table.items():
-        path: KeyPath = ("columns", name)
-        check_text(path, name, longest=200)
-        if not isinstance(bounds, dict):
-            refuse(path, "be a table of bounds", show_value(bounds), f"Write: {_show_bounds(name)}")
-        _check_keys(path, bounds, ("low", "high"))
-        missing = [key for key in ("low", "high") if key not in bounds]
-        if missing:
-            _refuse_missing_bounds(path, name, f"no {' and no '.join(missing)}")
-        check_bounds(path, bounds["low"], bounds["high"])
-        columns.append(Column(name=name, low=float(bounds["low"]), high=float(bounds["high"])))
-    return tuple(columns)
-
-
-def _refuse_missing_bounds(path: KeyPath, name: str, got: str) -> None:
-    """Say why bounds must be written by hand."""
-    refuse(
-        path,
-        "have public bounds, low and high",
-        got,
-        "The smallest and the largest value of a column are two people's records, so they are not public and "
-        f"Cloister does not take them from the data. Fill in low and high for column {name} from what is "
-        f"generally known, for example: {_show_bounds(name)}",
-    )
-
-
-def _show_bounds(name: str) -> str:
-    """Return an example line."""
-    return f"{quote_key(name)} = {{ low = 0, high = 100 }}"
-
-
-def _read_budget(table: Any) -> Budget:
-    """Read ``[budget]``."""
-    _check_required(("budget",), table, ("epsilon",))
-    epsilon = check_number(("budget", "epsilon"), table["epsilon"])
-    if not EPSILON_LEAST <= epsilon <= EPSILON_MOST:
-        must = f"be greater than 0, from {EPSILON_LEAST:g} to {EPSILON_MOST:g}"
-        refuse(("budget", "epsilon"), must, show_value(table["epsilon"]), "Less is all noise, more is no privacy.")
-    delta = check_number(("budget", "delta"), table.get("delta", 0.0))
-    if not 0 <= delta < 1:
-        refuse(("budget", "delta"), "be at least 0 and less than 1", show_value(table["delta"]))
-    unit = table.get("unit", Unit.RECORD.value)
-    check_choice(("budget", "unit"), unit, [unit.value for unit in Unit])
-    return Budget(epsilon=epsilon, delta=delta, unit=Unit(unit))
-
-
-def _read_parties(tables: object) -> tuple[JobParty, ...]:
-    """Read ``[[parties]]``: in a file, each says where its table lies."""
-    if not isinstance(tables, list):
-        refuse(("parties",), "be written as [[parties]], once for each party", show_value(tables))
-    parties = []
-    for i, table in enumerate(tables):
-        parties.append(_build(JobParty, ("parties", i), table))
-        if parties[-1].data is None:
-            refuse(("parties", i), "have the key data", "none", 'Write: data = "north.csv"')
-    return tuple(parties)
-
-
-def _build(section: type[Section], path: KeyPath, table: Any) -> Section:
-    """Make one of the model's sections, whose fields are the keys it takes."""
-    known = fields(section)
-    _check_keys(path, table, tuple(f.name for f in known))
-    _check_required(path, table, tuple(f.name for f in known if f.default is MISSING))
-    values = {key: _freeze(value) if isinstance(value, list) else value for key, value in table.items()}
-    return section(**values)
-
-
-def _freeze(value: Any) -> Any:
-    """Turn lists into tuples, all the way down."""
-    return tuple(_freeze(item) for item in value) if isinstance(value, list) else value
-
-
-def _check_keys(path: KeyPath, table: object, known: tuple[str, ...]) -> None:
-    """Refuse what is not a table, and keys that nobody reads."""
-    if not isinstance(table, dict):
-        refuse(path, f"be a table with the keys {', '.join(known)}", show_value(table))
-    for key in table:
-        if key not in known:
-            what_to_do = suggest(key, known) or _find_home(key) or "Remove it."
-            refuse((*path, key), f"be a known key ({', '.join(known)})", quote_string(key), what_to_do)
-
-
-def _check_required(path: KeyPath, table: Mapping[str, Any], required: tuple[str, ...]) -> None:
-    """Refuse a table that lacks a key."""
-    for key in required:
-        if key not in table:
-            where = format_path(path) or "the job"
-            raise KeyedConfigError((*path, key), f"{where} must have the key {key}; got none. Add it.")
-
-
-def _find_home(key: str) -> str:
-    """Return where a key belongs that was written in the wrong section."""
-    homes = [section for section, known in _SECTION_KEYS.items() if key in known and key != "name"]
-    return f"It belongs in [{homes[0]}]." if homes else ""

@@ -39,21 +39,10 @@ def render_template(*, name: str, k: int, columns: Sequence[str], parties: Seque
 # A Cloister job. Every party sees this file. Run it with: cloister run job.toml
 name = {quote_string(name)}
 
-[protocol]
-name = "masked-sum-count"          # exact: naive | masked-sum-count | masked-centroid; private: mask-noise-average
-iterations = 10                    # rounds of Lloyd's algorithm
-initialisation = "sphere-packing"  # sphere-packing | random | given
-# fractional_bits = 16             # records are rounded to multiples of 2^-16 of half a column's range
-# min_parties = 3                  # fewer answering parties abort the run
-
-# For mask-noise-average: what all rounds together may reveal of any one record.
-# [budget]
-# epsilon = 1.0
-# delta = 1e-6
-
-# One ledger a party, in this folder: what its records have paid, over all jobs.
-# [ledger]
-# path = "ledgers"
+# What the result may reveal of any one record, over all rounds: less is safer, more is more accurate.
+[budget]
+epsilon = 1.0
+# delta = 1e-6                     # the default; well below 1 / the number of records
 
 [clusters]
 k = {k}
@@ -66,9 +55,19 @@ k = {k}
 
 # [data]
 # match = "name"                   # take columns by name, whatever their order in the tables
-# max_records = 100000             # a public cap on one party's records; lets smaller numbers be sent
+# records = 100000                 # the number of all records, only if it is public anyway: saves some budget
 
 {sections}
+# [protocol]
+# name = "synopsis"                # the default; exact, without [budget]: naive | masked-sum-count | masked-centroid
+# placement = "shared"             # every party adds a share of the noise, instead of the coordinator all of it
+# colluding_max = 1                # with shared: so many parties may tell each other their shares
+# min_parties = 3                  # fewer answering parties abort the run
+
+# One ledger a party, in this folder: what its records have paid, over all jobs.
+# [ledger]
+# path = "ledgers"
+
 # [network]
 # model = "regWAN100"              # simulate the time on a network; 'cloister networks' lists them
 

@@ -6,10 +6,11 @@ Reading order: ``result``, ``document``, ``folder``, ``text``, ``picture``, ``pr
 from __future__ import annotations
 
 from cloister.report.folder import check_destination, read_result, write_result
-from cloister.report.result import Evaluation, Learned, NetworkTime, PartyTraffic, Result
+from cloister.report.result import Evaluation, KChoice, Learned, NetworkTime, PartyTraffic, Result
 
 __all__ = [
     "Evaluation",
+    "KChoice",
     "Learned",
     "NetworkTime",
     "PartyTraffic",

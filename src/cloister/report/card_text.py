@@ -9,12 +9,13 @@ from rich.console import Console
 from rich.text import Text
 
 from cloister.privacy.card import CardRelease, PrivacyCard
+from cloister.privacy.units import Unit
 from cloister.report.layout import make_table, print_heading, print_line, print_table
 
 _MOST_ROWS = 12
 
 
-def print_card(card: PrivacyCard, console: Console, *, unit_step: float) -> None:
+def print_card(card: PrivacyCard, console: Console, *, unit_step: float | None = None) -> None:
     """Print a card.
 
     Parameters
@@ -24,10 +25,13 @@ def print_card(card: PrivacyCard, console: Console, *, unit_step: float) -> None
     console
         Where to.
     unit_step
-        The step of the integer grid in unit scaling, to show noise in the units of the records.
+        The step of the integer grid in unit scaling, to show noise in the units of the records; None where releases
+        are in units of their own.
     """
     print_heading(console, "Privacy card")
     print_line(console, card.plain_words)
+    if card.unit == Unit.CLIENT.value:
+        print_line(console, "A client is a party: what is hidden is one party's whole table, not only one record.")
     print_line(console, f"{card.protects_against} What breaks it: {card.breaks_if}")
     print_line(console, f"Noise: {card.who_adds_noise} {card.who_could_subtract}")
     for warning in card.warnings:
@@ -41,9 +45,10 @@ def print_card(card: PrivacyCard, console: Console, *, unit_step: float) -> None
     print_line(console, "Not promised: " + " ".join(card.not_promised))
 
 
-def _print_releases(releases: Sequence[CardRelease], console: Console, unit_step: float) -> None:
+def _print_releases(releases: Sequence[CardRelease], console: Console, unit_step: float | None) -> None:
     """Print the releases; a run of alike ones takes one row."""
-    table = make_table("release", "noise", "L2 sensitivity", "scale", "scale / sensitivity", "rho, together", left=2)
+    scaled = () if unit_step is None else ("L2 sensitivity", "scale")
+    table = make_table("release", "noise", *scaled, "scale / sensitivity", "rho, together", left=2)
     rows = 0
     for _, alike in groupby(releases, key=lambda one: (one.noise, one.scale, one.sensitivity_l2, one.entries)):
         group = list(alike)
@@ -52,15 +57,16 @@ def _print_releases(releases: Sequence[CardRelease], console: Console, unit_step
             continue
         first = group[0]
         name = first.name if len(group) == 1 else f"{first.name}, and {len(group) - 1} more like it"
+        sizes = () if unit_step is None else (first.sensitivity_l2 * unit_step, first.scale * unit_step)
         table.add_row(
             Text(name),
             Text(first.noise),
-            f"{first.sensitivity_l2 * unit_step:.4g}",
-            f"{first.scale * unit_step:.4g}",
+            *(f"{size:.4g}" for size in sizes),
             f"{first.scale / first.sensitivity_l2:.4g}",
             f"{sum(one.rho for one in group):.4g}",
         )
     print_table(console, table)
     if rows > _MOST_ROWS:
         print_line(console, f"and {rows - _MOST_ROWS} more kinds of release, in result.json")
-    print_line(console, "Sensitivity and scale in unit scaling, where a column runs from -1 to 1.")
+    if unit_step is not None:
+        print_line(console, "Sensitivity and scale in unit scaling, where a column runs from -1 to 1.")

@@ -1,4 +1,4 @@
-"""How many digits of a centre are worth showing: a thousandth of the column's public range."""
+"""How many digits are worth showing: of a centre a thousandth of the column's range, of a noisy count three."""
 
 from __future__ import annotations
 
@@ -17,6 +17,12 @@ def format_value(value: float, column: Column) -> str:
         return f"{value:.4g}"
     text = f"{value:.{max(0, decimals)}f}"
     return text.removeprefix("-") if float(text) == 0 else text
+
+
+def format_count(count: float) -> str:
+    """Write a noisy count of records: three digits that matter, and none behind the point."""
+    step = 10 ** max(0, math.floor(math.log10(max(count, 1.0))) - 2)
+    return f"{round(count / step) * step:,}"
 
 
 def format_bytes(count: int) -> str:

@@ -10,7 +10,7 @@ import msgspec
 from cloister.data.columns import Column
 from cloister.errors import ConfigError
 from cloister.privacy.card import PrivacyCard
-from cloister.report.result import Evaluation, Learned, NetworkTime, PartyTraffic, Result
+from cloister.report.result import Evaluation, KChoice, Learned, NetworkTime, PartyTraffic, Result
 
 SCHEMA = 1
 Struct = TypeVar("Struct", bound=msgspec.Struct)
@@ -45,6 +45,9 @@ class _Document(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     network: NetworkTime | None
     notes: tuple[str, ...]
     card: PrivacyCard | None = None
+    cluster_records: tuple[float, ...] = ()
+    released_records: float | None = None
+    curve: tuple[KChoice, ...] = ()
 
 
 def encode_document(result: Result) -> bytes:

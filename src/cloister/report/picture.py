@@ -15,6 +15,7 @@ from scipy.spatial.distance import pdist
 from cloister.data.columns import Column, to_unit
 from cloister.errors import ConfigError, MissingExtraError
 from cloister.kmeans.records import FloatArray
+from cloister.report.curve import draw_curve
 from cloister.report.digits import format_value
 from cloister.report.result import Result
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's colours, told apart with any common colour vision; yellow last, for it is faint on white.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#5F5F5F", "#F0E442")
-_WIDTH_PX, _HEIGHT_PX, _DPI = 1200, 500, 100
+_WIDTH_PX, _CURVE_PX, _HEIGHT_PX, _DPI = 1200, 400, 500, 100
 _MOST_NUMBERED = 40
 _MOST_ANNOTATED = 90
 _MOST_TICKS = 30
@@ -33,7 +34,7 @@ _MOST_COMPARED = 500
 
 
 def draw_picture(result: Result, *, records: FloatArray | None = None) -> bytes:
-    """Draw a result as a PNG of 1200 x 500 pixels.
+    """Draw a result as a PNG of 1200 x 500 pixels; 1600 x 500 with the curve where k was chosen.
 
     Parameters
     ----------
@@ -62,11 +63,15 @@ def draw_picture(result: Result, *, records: FloatArray | None = None) -> bytes:
     except ImportError:
         raise MissingExtraError("the picture", "matplotlib", "report") from None
     layout = ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.1)
-    figure = Figure(figsize=(_WIDTH_PX / _DPI, _HEIGHT_PX / _DPI), dpi=_DPI, layout=layout)
+    width_px = _WIDTH_PX + (_CURVE_PX if result.curve else 0)
+    figure = Figure(figsize=(width_px / _DPI, _HEIGHT_PX / _DPI), dpi=_DPI, layout=layout)
     FigureCanvasAgg(figure)
-    where, profiles = figure.subplots(1, 2, width_ratios=(1, 1))
+    panels = 3 if result.curve else 2
+    where, profiles, *others = figure.subplots(1, panels, width_ratios=(3, 3, 2)[:panels])
     _draw_centres(where, result, records)
     _draw_profiles(figure, profiles, result)
+    for axes in others:
+        draw_curve(axes, result)
     shown = "; the records drawn are not" if records is not None and result.card is not None else ""
     figure.suptitle(_title(result) + shown, fontsize=10, x=0.01, ha="left", fontweight="bold", parse_math=False)
     out = io.BytesIO()

@@ -84,6 +84,24 @@ class NetworkTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     simulated_s: float
 
 
+class KChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One number of clusters that was tried on the released synopsis.
+
+    Attributes
+    ----------
+    k
+        How many clusters.
+    loss
+        Mean squared distance to the nearest centre over the noisy cells, in unit scaling.
+    score
+        What the choice went by; the largest wins.
+    """
+
+    k: Annotated[int, msgspec.Meta(ge=1)]
+    loss: float
+    score: float
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Result:
     """The result of one run.
@@ -98,6 +116,12 @@ class Result:
         (k, d), in original units.
     rounds
         Rounds of Lloyd's algorithm that were run.
+    cluster_records
+        About how many records each cluster has, as released with noise; empty where sizes were not released.
+    released_records
+        About how many records there are in all: released with noise, or declared public by the job.
+    curve
+        Where k was to be chosen: each k that was tried.
     parties
         Traffic, one entry a party.
     leakage
@@ -145,6 +169,9 @@ class Result:
     network: NetworkTime | None = None
     notes: tuple[str, ...] = ()
     card: PrivacyCard | None = None
+    cluster_records: tuple[float, ...] = ()
+    released_records: float | None = None
+    curve: tuple[KChoice, ...] = ()
 
     def __post_init__(self) -> None:
         centres = np.array(self.centres, dtype=np.float64, order="C")  # a copy: a result does not change
@@ -179,10 +206,17 @@ class Result:
 
 
 def _check_numbers(result: Result) -> None:
-    """Refuse negative rounds and losses or times that are not finite: JSON could not hold them."""
+    """Refuse negative rounds and sizes, losses or times that are not finite: JSON could not hold them."""
     if result.rounds < 0:
         raise ConfigError(f"rounds must be at least 0; got {result.rounds}.")
-    named = {}
+    if result.cluster_records and len(result.cluster_records) != result.k:
+        raise ConfigError(f"cluster_records must have {result.k} sizes; got {len(result.cluster_records)}.")
+    if result.curve and result.k not in {tried.k for tried in result.curve}:
+        raise ConfigError(f"curve must hold the chosen k, {result.k}; it holds {len(result.curve)} others.")
+    named = {f"cluster_records[{j}]": size for j, size in enumerate(result.cluster_records)}
+    named |= {f"curve: the loss of k = {tried.k}": tried.loss for tried in result.curve}
+    if result.released_records is not None:
+        named["released_records"] = result.released_records
     if result.evaluation is not None:
         named["evaluation.loss"] = result.evaluation.loss
         named["evaluation.reference_loss"] = result.evaluation.reference_loss
@@ -191,6 +225,8 @@ def _check_numbers(result: Result) -> None:
     for name, number in named.items():
         if not (np.isfinite(number) and number >= 0):
             raise ConfigError(f"{name} must be finite and at least 0; got {number}.")
+    if not all(np.isfinite(tried.score) for tried in result.curve):
+        raise ConfigError("the scores of curve must be finite; some are not.")
 
 
 def _check_time(created: str) -> None:

@@ -12,7 +12,8 @@ from rich.console import Console
 from rich.text import Text
 
 from cloister.report.card_text import print_card
-from cloister.report.digits import format_bytes, format_seconds, format_value
+from cloister.report.curve import print_curve
+from cloister.report.digits import format_bytes, format_count, format_seconds, format_value
 from cloister.report.layout import make_table, print_heading, print_line, print_table
 from cloister.report.result import Learned, Result
 
@@ -35,13 +36,17 @@ def print_report(result: Result, console: Console, *, folder: Path | None = None
     folder
         Where it was written, named at the end.
     """
-    parties = ", ".join(party.name for party in result.parties)
+    parties = ", ".join(party.name for party in result.parties[:_MOST_PARTIES])
+    if len(result.parties) > _MOST_PARTIES:
+        parties += f" and {len(result.parties) - _MOST_PARTIES} more"
     print_heading(console, f"{result.name}: {result.k} clusters over the records of {len(result.parties)} parties")
     print_line(console, f"{parties}; protocol {result.protocol}; {result.rounds} rounds")
     _print_centres(result, console)
+    print_curve(result, console)
     _print_loss(result, console)
     if result.card is not None:
-        print_card(result.card, console, unit_step=2.0**-result.fractional_bits)
+        in_units_of_records = result.protocol != "synopsis"  # whose rounds each have a scale of their own
+        print_card(result.card, console, unit_step=2.0**-result.fractional_bits if in_units_of_records else None)
     _print_leakage(result, console)
     _print_traffic(result, console)
     if result.notes:
@@ -62,6 +67,10 @@ def _print_centres(result: Result, console: Console) -> None:
         [format_value(value, column) for value, column in zip(row, result.columns, strict=True)]
         for row in result.centres.tolist()
     ]
+    if result.cluster_records:
+        names.insert(0, "records")
+        for row, size in zip(cells, result.cluster_records, strict=True):
+            row.insert(0, f"about {format_count(size)}")
     rows, across, corner = clusters, names, ""
     if len(names) > 7 and result.k < len(names):
         rows, across, corner = names, clusters, "column"
@@ -75,6 +84,8 @@ def _print_centres(result: Result, console: Console) -> None:
         print_table(console, table)
     if shown < len(rows):
         print_line(console, f"and {len(rows) - shown} more rows, in centres.npz")
+    if result.cluster_records and result.released_records is not None:
+        print_line(console, f"Sizes carry noise. About {format_count(result.released_records)} records in all.")
 
 
 def _shorten(name: str) -> str:

@@ -23,7 +23,8 @@ from cloister.runtime.network import NetworkModel
 from cloister.runtime.progress import OnProgress, Progress
 from cloister.wire import Codec, CoordinatorEndpoint, PartyEndpoint
 
-_THREADS_PAY_S = 2e-3  # one party's work in one step, above which a thread for each costs less than it saves
+_THREADS_PAY_S = 2e-3  # a party's mean work in one step, above which handing it to a thread costs less than it saves
+_TELL_MOST = 50  # progress in one step: each time lists who is missing, so once for each reply would be quadratic
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +124,7 @@ def run_local(
         workers = threads if threads is not None else min(len(parties), os.cpu_count() or 1)
         pool: ThreadPoolExecutor | None = None
         while not run.endpoint.finished:
-            pays = threads is not None or run.slowest_party_s > _THREADS_PAY_S
+            pays = threads is not None or run.party_work_s > _THREADS_PAY_S
             if pool is None and workers > 1 and pays:
                 pool = stack.enter_context(ThreadPoolExecutor(workers, thread_name_prefix="party"))
             run.play_step(pool)
@@ -170,7 +171,8 @@ class _Session(Generic[Result]):
         self._views: dict[int, list[ViewEntry]] = {number: [] for number in (COORDINATOR, *self._parties)}
         self._rejected: list[Rejected] = []
         self._steps = 0
-        self.slowest_party_s = 0.0
+        self._replies_taken = 0
+        self.party_work_s = 0.0  # a party's mean work in the longest step so far that threads could have shared
 
     def play_step(self, pool: ThreadPoolExecutor | None) -> None:
         """Deliver one step's requests, collect the replies in party order, close the step."""
@@ -184,7 +186,10 @@ class _Session(Generic[Result]):
         requests = {party: self._on_the_way(party, frame, step) for party, frame in frames.items()}
         work = list(requests.items())
         if pool is None:
+            started_s = time.perf_counter()
             replies = [self._answer(party, arriving, step) for party, arriving in work]
+            if len(work) > 1:  # one party alone, such as the leader that seals the seed, gains nothing by a thread
+                self.party_work_s = max(self.party_work_s, (time.perf_counter() - started_s) / len(work))
         else:
             replies = list(pool.map(lambda item: self._answer(item[0], item[1], step), work))
         slowest_s = 0.0
@@ -240,7 +245,6 @@ class _Session(Generic[Result]):
                 self._restart(party), number=party, codec=self._codec, session=self._id
             )
         answers = []
-        started_s = time.perf_counter()
         for frame in arriving:
             try:
                 answers.append(self._parties[party].receive(frame))
@@ -248,7 +252,6 @@ class _Session(Generic[Result]):
                 self._rejected.append(Rejected(step=step, receiver=party, reason=str(error)))
             else:
                 self._view(party, COORDINATOR, step, frame)
-        self.slowest_party_s = max(self.slowest_party_s, time.perf_counter() - started_s)
         return answers
 
     # --- the way back ---------------------------------------------------------------------------------------------
@@ -286,7 +289,8 @@ class _Session(Generic[Result]):
             self._rejected.append(Rejected(step=step, receiver=COORDINATOR, reason=str(error)))
             return
         self._view(COORDINATOR, party, step, frame)
-        if self._on_progress:
+        self._replies_taken += 1
+        if self._on_progress and self._replies_taken % -(-len(self._parties) // _TELL_MOST) == 0:
             self._tell(self.endpoint.waiting_for())
 
     # --- meters ---------------------------------------------------------------------------------------------------
@@ -294,7 +298,8 @@ class _Session(Generic[Result]):
     def _record(self, sender: int, receiver: int, frame: bytes) -> None:
         """Count a frame and put it into the transcript hash."""
         head = b"".join(number.to_bytes(4, "little") for number in (sender, receiver, len(frame)))
-        self._hash.update(head + frame)
+        self._hash.update(head)
+        self._hash.update(frame)
         if sender == COORDINATOR:
             self._count(receiver, bytes_received=len(frame), messages_received=1)
         else:

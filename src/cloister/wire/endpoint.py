@@ -94,11 +94,19 @@ class CoordinatorEndpoint(Generic[Result]):
         return self._result[0]
 
     def frames(self) -> Mapping[int, bytes]:
-        """The bytes to carry to each party in the step now open."""
-        return {
-            party: self._codec.encode(request, session=self._session, step=self._step, sender=COORDINATOR)
-            for party, request in self.ask.requests.items()
-        }
+        """The bytes to carry to each party in the step now open.
+
+        A run of equal requests, as most rounds are, becomes bytes once: thousands of parties share one frame.
+        """
+        frames: dict[int, bytes] = {}
+        last: Message | None = None
+        frame = b""
+        for party, request in self.ask.requests.items():
+            if request != last:
+                frame = self._codec.encode(request, session=self._session, step=self._step, sender=COORDINATOR)
+                last = request
+            frames[party] = frame
+        return frames
 
     def receive(self, party: int, frame: bytes) -> None:
         """Take one reply from ``party``, whom the transport has authenticated.

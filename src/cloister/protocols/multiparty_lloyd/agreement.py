@@ -17,9 +17,9 @@ from cloister.kmeans.initialisation import random_in_domain, sphere_packing
 from cloister.kmeans.records import FloatArray
 from cloister.numeric import FixedPoint, Ring, choose_ring
 from cloister.numeric.ring import RingBits
-from cloister.privacy.placement import Local, Shared
 from cloister.protocols.leakage import LeakageTable, Learns, Row
 from cloister.protocols.multiparty_lloyd.noise import NoisePlan
+from cloister.protocols.noise_holders import COORDINATOR_SUBTRACTS, describe_break
 from cloister.wire.codec import DEFAULT_LIMIT_BYTES
 
 Variant = Literal["naive", "masked-sum-count", "masked-centroid", "mask-noise-average"]
@@ -142,15 +142,7 @@ class Agreement:
     @property
     def breaks_if(self) -> str:
         """Which coalition undoes the protection; it depends on who adds the noise."""
-        placement = None if self.noise is None else self.noise.placement
-        if isinstance(placement, Local):
-            return "No coalition of the others: each party's sums carry the whole noise."
-        if isinstance(placement, Shared):
-            return (
-                "The coordinator and any one party together: they can unmask each party's sums, which carry one share "
-                "of the noise, too little alone. Or more colluding parties than was agreed."
-            )
-        return LEAKAGE[self.variant].breaks_if
+        return LEAKAGE[self.variant].breaks_if if self.noise is None else describe_break(self.noise.placement)
 
     @property
     def masked(self) -> bool:
@@ -236,10 +228,6 @@ _MASKS_FALL = (
     "The coordinator and any one party together: every party knows the seed of all masks, so they can read each "
     "party's sums. With two parties each alone: it subtracts itself from the sum."
 )
-_NOISE_FALLS = (
-    "The coordinator, once it sees the centres or any one party helps it: it knows the noise and can take it away. "
-    "Keep the result from it, or let the parties add the noise (placement shared or local)."
-)
 LEAKAGE: dict[Variant, LeakageTable] = {
     "naive": _table(
         "thesis table 5.1",
@@ -249,5 +237,5 @@ LEAKAGE: dict[Variant, LeakageTable] = {
     ),
     "masked-sum-count": _table("thesis table 5.2", "nnnnn", "ooyyy", _MASKS_FALL),
     "masked-centroid": _table("thesis table 5.3", "nnnnn", "oonny", _MASKS_FALL),
-    "mask-noise-average": _table("thesis table 7.2", "nnnnn", "ooddd", _NOISE_FALLS),
+    "mask-noise-average": _table("thesis table 7.2", "nnnnn", "ooddd", COORDINATOR_SUBTRACTS),
 }

@@ -17,12 +17,12 @@ from cloister.numeric import FixedPoint
 from cloister.privacy.calibration import calibrate_gaussian, calibrate_laplace
 from cloister.privacy.encoder import SumCountEncoder, balance_count_weight
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Release
-from cloister.privacy.placement import Aggregator, Placement, Shared
+from cloister.privacy.placement import Aggregator, Placement
 from cloister.privacy.samplers import check_draw
 from cloister.privacy.units import Budget
+from cloister.protocols.noise_holders import bound_noise, count_members_min, is_by_coordinator
 
 NoiseKind = Literal["gaussian", "laplace"]
-_REACH = 90  # standard deviations that all noise together exceeds with probability below 1e-37, Laplace tails included
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,17 +54,17 @@ class NoisePlan:
     @property
     def by_coordinator(self) -> bool:
         """Whether the coordinator adds the noise, rather than the parties."""
-        return isinstance(self.placement, Aggregator)
+        return is_by_coordinator(self.placement)
 
     @property
     def reach(self) -> int:
         """A magnitude that one entry's noise exceeds with probability below 1e-37."""
-        return int(_REACH * self.placement.total_variance(self.target) ** 0.5) + 1
+        return bound_noise(self.placement, self.target)
 
     @property
     def members_min(self) -> int:
         """The fewest parties in a sum that leave the promised noise against one of them, who knows its own share."""
-        return self.placement.honest_min + 1 if isinstance(self.placement, Shared) else 1
+        return count_members_min(self.placement)
 
 
 def plan_noise(

@@ -197,7 +197,6 @@ class LloydParty:
             self._seed_holder.seed,
             session=self._session,
             ring=self._agreement.ring,
-            length=self._agreement.length,
             parties=self._agreement.parties,
         )
 
@@ -217,7 +216,9 @@ class LloydParty:
         centres = self._centres if self._centres is not None else self._first_centres(start)
         released = self._released_totals
         for aggregate in news[self._applied + 1 - first :]:
-            elements, members = masks.unmask(aggregate, members_min=self._agreement.members_min)
+            elements, members = masks.unmask(
+                aggregate, length=self._agreement.length, members_min=self._agreement.members_min
+            )
             total = self._agreement.ring.decode(elements).reshape(self._agreement.clusters, -1)
             centres = move_centres(centres, total, self._agreement, members=len(members))
             if self._agreement.noise is not None:

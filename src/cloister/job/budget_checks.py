@@ -1,0 +1,84 @@
+"""What must hold for ``[budget]`` and ``[ledger]``, and for the noise that a budget asks for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cloister.job.defaults import ASSIGNMENT, NOISE
+from cloister.job.problems import KeyPath, check_choice, check_integer, check_number, refuse, show_value
+from cloister.job.protocol_checks import SYNOPSIS
+from cloister.privacy.units import Budget, Unit
+
+if TYPE_CHECKING:
+    from cloister.job.model import Job, ProtocolOptions
+
+PRIVATE_PROTOCOLS = (SYNOPSIS, "mask-noise-average")
+NOISES = ("gaussian", "laplace")
+PLACEMENTS = ("aggregator", "shared", "local")
+
+
+def check_budget(job: Job) -> None:
+    """Refuse a budget that is none, any budget with a protocol that adds no noise, and noise without a budget."""
+    budget, protocol = job.budget, job.protocol
+    private = protocol.name in PRIVATE_PROTOCOLS
+    for key in ("noise", "norm_bound", "placement", "colluding_max"):
+        if getattr(protocol, key) is not None and not private:
+            what_to_do = f"The protocol {protocol.name} adds no noise: remove it."
+            refuse(("protocol", key), f"come with one of {', '.join(PRIVATE_PROTOCOLS)}", protocol.name, what_to_do)
+    if job.ledger is not None:
+        if not isinstance(job.ledger, str) or not job.ledger.strip():
+            refuse(("ledger", "path"), "be the path of a folder", show_value(job.ledger))
+        if budget is None:
+            what_to_do = "A ledger records what a budget spends: remove [ledger]."
+            refuse(("ledger",), "come with a [budget]", "none", what_to_do)
+    if budget is None:
+        if private:
+            what_to_do = "Write: [budget], epsilon = 1.0. It is what all releases together may cost."
+            refuse(("protocol", "name"), "come with a [budget]", f"{protocol.name} without one", what_to_do)
+        return
+    if not private:
+        what_to_do = (
+            f"The protocol {protocol.name} releases exact aggregates, so a budget would promise what it does not "
+            "keep: remove [budget], or use synopsis or mask-noise-average."
+        )
+        refuse(("budget",), "be left out", f"epsilon = {show_value(budget.epsilon)}", what_to_do)
+    if budget.delta == 0 and (protocol.noise or NOISE) != "laplace":
+        what_to_do = "Gaussian noise cannot give pure epsilon: write delta = 1e-6"
+        what_to_do += "." if protocol.name == SYNOPSIS else ', or noise = "laplace" in [protocol].'
+        refuse(("budget", "delta"), "be greater than 0 with Gaussian noise", show_value(budget.delta), what_to_do)
+    if protocol.name != SYNOPSIS:
+        _check_lloyd_noise(budget, protocol)
+    _check_placement(protocol, len(job.parties))
+
+
+def _check_lloyd_noise(budget: Budget, protocol: ProtocolOptions) -> None:
+    """Refuse unknown noise, and a unit or an assignment whose sensitivity is not bounded."""
+    if protocol.noise is not None:
+        check_choice(("protocol", "noise"), protocol.noise, NOISES)
+    if budget.unit is not Unit.RECORD:
+        what_to_do = "One client's sums are not bounded there: use synopsis, which hides a whole client."
+        refuse(("budget", "unit"), f'be "record" for {protocol.name}', show_value(budget.unit.value), what_to_do)
+    if (protocol.assignment or ASSIGNMENT) != ASSIGNMENT:
+        what_to_do = "Under size constraints one record can move others, so the sensitivity would not hold."
+        got = show_value(protocol.assignment)
+        refuse(("protocol", "assignment"), f'be "{ASSIGNMENT}" for {protocol.name}', got, what_to_do)
+    if protocol.norm_bound is not None and check_number(("protocol", "norm_bound"), protocol.norm_bound) <= 0:
+        refuse(("protocol", "norm_bound"), "be greater than 0", show_value(protocol.norm_bound))
+
+
+def _check_placement(protocol: ProtocolOptions, parties: int) -> None:
+    """Refuse shares of noise that dropouts or colluding parties would leave too small."""
+    if protocol.placement is not None:
+        check_choice(("protocol", "placement"), protocol.placement, PLACEMENTS)
+    path: KeyPath = ("protocol", "colluding_max")
+    if protocol.placement != "shared":
+        if protocol.colluding_max is not None:
+            refuse(path, 'come with placement = "shared"', show_value(protocol.placement), "Remove it.")
+        return
+    if protocol.colluding_max is None:
+        refuse(path, 'be given with placement = "shared"', "none", "Each party knows its own share: write at least 1.")
+    check_integer(path, protocol.colluding_max, 1, parties - 1)
+    least = parties - protocol.colluding_max + 1  # a party knows its own share: so many leave enough that it does not
+    if protocol.resolve_min_parties(parties) < least:
+        must = f"be at least {least}: with fewer, one party's own share would leave less noise than promised"
+        refuse(("protocol", "min_parties"), must, f"{protocol.min_parties} of {parties} parties")

@@ -1,0 +1,55 @@
+"""Clipped offsets: for each cluster, the sum of its records' offsets from the centre, each of bounded length.
+
+In integers: a record's part is an integer vector whose length is at most ``scale``, exactly, so that one record's
+influence on the sum is known without any argument about rounding.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.errors import ConfigError
+from cloister.kmeans.kernel import nearest
+from cloister.kmeans.records import FloatArray, Records
+
+_CHUNK_ROWS = 65536
+
+
+def sum_offsets(
+    records: Records, centres: FloatArray, radii: FloatArray, *, scale: int, count_weight: int
+) -> NDArray[np.int64]:
+    """Return (k, d + 1): sums of clipped offsets in units of radius / scale, and count_weight times the counts.
+
+    A record x of centre c and radius r adds z = round(y), y = (x - c) / r scaled so that a length of 1 or more
+    becomes scale - sqrt(d)/2 - 1. Rounding adds at most sqrt(d)/2 and doubles less than 1, so |z| <= scale.
+    """
+    k, d = centres.shape
+    reach = scale - sqrt(d) / 2 - 1
+    if reach <= 0 or scale > 2**40:
+        raise ConfigError(f"scale must be greater than sqrt(d)/2 + 1 and at most 2^40; got {scale} for d = {d}.")
+    out = np.zeros((k, d + 1), dtype=np.int64)
+    for batch in records.batches():
+        for first in range(0, len(batch), _CHUNK_ROWS):
+            points = batch[first : first + _CHUNK_ROWS]
+            labels = nearest(points, centres).labels
+            _add_offsets(points, labels, centres, radii, reach, count_weight, out)
+    return out
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[misc, unused-ignore]
+def _add_offsets(points, labels, centres, radii, reach, count_weight, out):  # type: ignore[no-untyped-def]
+    n, d = points.shape
+    for i in range(n):
+        j = labels[i]
+        square = 0.0
+        for h in range(d):
+            offset = points[i, h] - centres[j, h]
+            square += offset * offset
+        factor = reach / max(radii[j], np.sqrt(square))
+        for h in range(d):
+            out[j, h] += np.int64(np.rint((points[i, h] - centres[j, h]) * factor))
+        out[j, d] += count_weight

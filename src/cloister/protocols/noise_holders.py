@@ -1,0 +1,44 @@
+"""What it means for a masked protocol who adds the noise: the coordinator once, or the parties in shares or in full.
+
+The masks are common to all parties (aggregation.masked_sum): the coordinator and any one party together can remove
+them. Who is still protected then is decided by the placement of the noise.
+"""
+
+from __future__ import annotations
+
+from cloister.privacy.mechanisms import Mechanism
+from cloister.privacy.placement import Aggregator, Local, Placement, Shared
+
+_REACH = 90  # standard deviations that all noise together exceeds with probability below 1e-37, Laplace tails included
+
+COORDINATOR_SUBTRACTS = (
+    "The coordinator, once it sees the centres or any one party helps it: it knows the noise and can take it away. "
+    "Keep the result from it, or let the parties add the noise (placement shared or local)."
+)
+
+
+def is_by_coordinator(placement: Placement) -> bool:
+    """Whether the coordinator adds the noise, rather than the parties."""
+    return isinstance(placement, Aggregator)
+
+
+def count_members_min(placement: Placement) -> int:
+    """The fewest parties in a sum that leave the promised noise against one of them, who knows its own share."""
+    return placement.honest_min + 1 if isinstance(placement, Shared) else 1
+
+
+def bound_noise(placement: Placement, target: Mechanism) -> int:
+    """A magnitude that all noise on one number exceeds with probability below 1e-37."""
+    return int(_REACH * placement.total_variance(target) ** 0.5) + 1
+
+
+def describe_break(placement: Placement) -> str:
+    """Which coalition undoes the protection."""
+    if isinstance(placement, Local):
+        return "No coalition of the others: each party's sums carry the whole noise."
+    if isinstance(placement, Shared):
+        return (
+            "The coordinator and any one party together: they can unmask each party's sums, which carry one share "
+            "of the noise, too little alone. Or more colluding parties than was agreed."
+        )
+    return COORDINATOR_SUBTRACTS

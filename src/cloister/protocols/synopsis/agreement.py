@@ -1,0 +1,182 @@
+"""What all roles agree on before a session: the settings, who takes part, one digest, and what follows from them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import isqrt
+from typing import Literal
+
+import msgspec
+
+from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
+from cloister.errors import ConfigError
+from cloister.numeric import RING64, Ring, choose_ring
+from cloister.numeric.ring import RingBits
+from cloister.privacy.mechanisms import Release
+from cloister.privacy.placement import Aggregator
+from cloister.privacy.samplers import check_draw
+from cloister.privacy.units import Sensitivity
+from cloister.protocols.leakage import LeakageTable, Learns, Row
+from cloister.protocols.noise_holders import (
+    COORDINATOR_SUBTRACTS,
+    bound_noise,
+    count_members_min,
+    describe_break,
+    is_by_coordinator,
+)
+from cloister.protocols.synopsis.query import Query
+from cloister.protocols.synopsis.settings import PURSE, Settings, Slot
+
+MAX_RECORDS = 2**31
+"""Assumed cap on one party's records where a job declares none."""
+PARTIES_MOST = 2**15 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agreement:
+    """The public parameters of one job; equal on every side or the session does not open.
+
+    Parameters
+    ----------
+    settings
+        What the synopsis is made of, its budget and its noise.
+    directory
+        The parties' public identities.
+    members_min
+        Fewer answering parties than this abort the run, and a smaller sum is never unmasked.
+    max_records
+        Public cap on one party's records; decides the ring and nothing else.
+    ring_bits
+        A ring that the job insists on.
+    context
+        Whatever else the parties must agree on (columns and bounds), as text.
+    """
+
+    settings: Settings
+    directory: tuple[bytes, ...] = field(repr=False)
+    members_min: int = 2
+    max_records: int = MAX_RECORDS
+    ring_bits: RingBits | Literal["auto"] = "auto"
+    context: str = ""
+
+    def __post_init__(self) -> None:
+        parties, placement = self.settings.parties, self.settings.placement
+        _require(parties <= PARTIES_MOST, "parties", f"from 1 to {PARTIES_MOST}", parties)
+        _require(len(self.directory) == parties, "directory", "one identity for each party", len(self.directory))
+        _require(1 <= self.members_min <= parties, "members_min", f"from 1 to {parties} parties", self.members_min)
+        _require(1 <= self.max_records <= MAX_RECORDS, "max_records", f"from 1 to {MAX_RECORDS}", self.max_records)
+        if not isinstance(placement, Aggregator) and placement.parties != parties:
+            raise ConfigError(
+                f"the noise must be shared out among all {parties} parties; got a placement for {placement.parties}."
+            )
+        if self.members_min < count_members_min(placement):
+            raise ConfigError(
+                f"members_min must be at least {count_members_min(placement)}: with fewer, the noise that one of them "
+                f"does not know would be less than promised; got {self.members_min}. Raise it, or let more parties "
+                "collude."
+            )
+        longest = max(slot.length for slot in self.settings.slots)
+        check_draw(placement.mechanism_for_share(self.settings.target), longest)  # now, and not after a charge
+        self.ring  # noqa: B018  raises PrecisionError now rather than in the first round
+
+    @property
+    def by_coordinator(self) -> bool:
+        """Whether the coordinator adds the noise, rather than the parties."""
+        return is_by_coordinator(self.settings.placement)
+
+    @property
+    def breaks_if(self) -> str:
+        """Which coalition undoes the protection; it depends on who adds the noise."""
+        return describe_break(self.settings.placement)
+
+    @cached_property
+    def slots(self) -> tuple[Slot, ...]:
+        """The rounds, in order; round t fills slot t - 1."""
+        return self.settings.slots
+
+    @property
+    def steps(self) -> int:
+        """Expected steps: opening, rounds, finish."""
+        return SEED_STEPS + len(self.slots) + 1
+
+    @cached_property
+    def ring(self) -> Ring:
+        """The ring of the sums: 64 bits, unless records and noise are very few.
+
+        A unit adds at most sqrt(PURSE) to a number. More records than then fit 64 bits beside the noise are not
+        provided for: a wrap-around spoils a centre and nobody's privacy.
+        """
+        settings = self.settings
+        noise = bound_noise(settings.placement, settings.target)
+        units = settings.parties * (1 if settings.client_level else self.max_records)
+        return choose_ring(min(isqrt(PURSE) * units, RING64.largest - noise) + noise, self.ring_bits)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of every field, and of the fields of those."""
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return hashlib.sha256(msgspec.msgpack.encode(fields, order="sorted")).digest()
+
+
+def release_of(query: Query, slot: Slot, settings: Settings) -> Release:
+    """The event of one round, as every party is charged for it.
+
+    Privacy
+    -------
+    Neighbours: one unit added or removed. Sensitivity: the query's. Event: the whole slot, since the numbers behind the
+    query's are noise on zeros. Theorem: docs/proofs/synopsis.md; all rounds together cost what `Settings.target` says.
+    """
+    return Release(
+        name=query.name,
+        mechanism=settings.placement.released_mechanism(settings.target),
+        sensitivity=query.sensitivity,
+        entries=slot.length,
+    )
+
+
+def envelope_of(settings: Settings) -> Release:
+    """All rounds together as one event: what a ledger is asked to pay before the first of them.
+
+    Privacy
+    -------
+    As `release_of`. Over all rounds a unit's vectors, one behind the other, are one integer vector of squared L2 norm
+    PURSE at most; the rounds are charged no more than this together.
+    """
+    return _capped("synopsis: all rounds together", settings, sum(slot.length for slot in settings.slots))
+
+
+def slot_event(slot: Slot, settings: Settings) -> Release:
+    """One round as the coordinator knows it: of a unit's contribution only that it is within the purse."""
+    return _capped(slot.name, settings, slot.length)
+
+
+def _capped(name: str, settings: Settings, entries: int) -> Release:
+    return Release(
+        name=name,
+        mechanism=settings.placement.released_mechanism(settings.target),
+        sensitivity=Sensitivity(l1=min(isqrt(entries * PURSE), PURSE), l2_squared=PURSE),
+        entries=entries,
+    )
+
+
+def _require(holds: bool, name: str, must: str, got: object) -> None:
+    if not holds:
+        raise ConfigError(f"{name} must be {must}; got {got}.")
+
+
+_VALUES = (
+    ("statistics", "what is counted and summed over each single party's records", Learns.OWN),
+    ("totals", "counts, moments, histogram and sums over all parties' records, round by round", Learns.NOISY),
+    ("centres", "the centres after each round and at the end, and how many records each has", Learns.NOISY),
+)
+LEAKAGE = LeakageTable(
+    source="docs/proofs/synopsis.md",
+    rows=tuple(
+        Row(role=role, value=value, meaning=meaning, learns=learns if role == "party" else Learns.NOTHING)
+        for role in ("coordinator", "party")
+        for value, meaning, learns in _VALUES
+    ),
+    breaks_if=COORDINATOR_SUBTRACTS,
+)

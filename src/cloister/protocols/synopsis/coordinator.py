@@ -1,0 +1,143 @@
+"""The coordinator: asks for masked vectors, adds them up, adds noise where that is its duty. It can read nothing.
+
+It does not even know what a round is for: slots and their lengths are public, noise has one scale, and rounds that are
+not needed look like all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from numpy.typing import NDArray
+
+from cloister.aggregation import Aggregate, agree_on_seed, sum_masked
+from cloister.aggregation.seed_agreement import Ready, expect, require_members
+from cloister.errors import ConfigError, DivergedError
+from cloister.privacy.mechanisms import Release
+from cloister.privacy.release import NoiseDuty, release
+from cloister.protocols.synopsis.agreement import Agreement, slot_event
+from cloister.protocols.synopsis.messages import Finish, MaskedUpdate, Round
+from cloister.roles import Ask, Check, Coordinator, Message
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What the coordinator knows when it is done."""
+
+    rounds: int
+    """How many slots were filled; which of them were needed it cannot tell."""
+    members: tuple[tuple[int, ...], ...]
+    """Who was in the sum of each round."""
+
+
+class NoBooks:
+    """A charger that takes every charge: the coordinator's.
+
+    It adds noise of one scale in every round and cannot know what a unit contributes to a sum that it cannot read, so
+    it has nothing to add up. The books that keep the budget are the parties', each charged for its own records.
+    """
+
+    def charge(self, release: Release) -> None:
+        """Take it."""
+
+
+def coordinate(agreement: Agreement, *, session: bytes, duty: NoiseDuty | None = None) -> Coordinator[Outcome]:
+    """Run one session.
+
+    Parameters
+    ----------
+    agreement, session
+        What was agreed, and which session this is.
+    duty
+        The coordinator's source of noise, with `NoBooks`, where it adds the noise; None where the parties do.
+
+    Raises
+    ------
+    TooFewPartiesError
+        If fewer than the agreed minimum are left.
+    DivergedError
+        If parties that read the same totals would measure different things.
+    """
+    if (duty is not None) != agreement.by_coordinator:
+        raise ConfigError(
+            "a coordinator must have a noise duty exactly where the agreed placement gives it one; "
+            f"it has {'one' if duty is not None else 'none'}."
+        )
+    return _coordinate(agreement, session, duty)
+
+
+def _coordinate(agreement: Agreement, session: bytes, duty: NoiseDuty | None) -> Coordinator[Outcome]:
+    parties = agreement.settings.parties
+    present = yield from agree_on_seed(
+        agreement=agreement.digest,
+        directory=agreement.directory,
+        session=session,
+        members_min=agreement.members_min,
+        steps=agreement.steps,
+    )
+    news: Aggregate | None = None
+    history: list[tuple[int, ...]] = []
+    for number, slot in enumerate(agreement.slots, start=1):
+        request = Round(number, news)
+        answers = yield Ask(
+            label=f"{slot.name} (round {number} of {len(agreement.slots)})",
+            requests=dict.fromkeys(present, request),
+            check=_check_update(agreement, slot.length),
+            steps=agreement.steps,
+        )
+        updates = {party: reply for party, reply in sorted(answers.items()) if isinstance(reply, MaskedUpdate)}
+        # A party that missed a total cannot know the next question: who is silent once is left out from then on.
+        present = tuple(updates)
+        require_members(len(present), agreement.members_min, parties)
+        _require_one_question(updates, slot.name)
+        news = sum_masked(
+            {p: update.masked.to_numpy(agreement.ring.dtype, slot.length) for p, update in updates.items()},
+            agreement.ring,
+            round_=number,
+            parties=parties,
+            plain_addition=_noise_of(agreement, duty, number),
+        )
+        history.append(present)
+    assert news is not None
+    yield Ask(
+        label="handing out the result",
+        requests=dict.fromkeys(present, Finish(news)),
+        check=expect(Ready),
+        steps=agreement.steps,
+    )
+    return Outcome(rounds=len(history), members=tuple(history))
+
+
+def _noise_of(
+    agreement: Agreement, duty: NoiseDuty | None, round_: int
+) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
+    """Noise on the masked sum of a whole slot, once, needed or not."""
+    if duty is None:
+        return None
+    event = slot_event(agreement.slots[round_ - 1], agreement.settings)
+    return partial(release, event=event, duty=duty, ring=agreement.ring)
+
+
+def _require_one_question(updates: Mapping[int, MaskedUpdate], name: str) -> None:
+    """Add up only answers to the same question."""
+    kinds = len({update.tag for update in updates.values()})
+    if kinds > 1:
+        raise DivergedError(
+            f"all parties must derive the same question from the same totals; for {name!r} {len(updates)} parties "
+            f"derived {kinds}, or a message was changed on its way. Nothing of this round was added up or unmasked. "
+            "Run the same version of Cloister and of its numeric libraries on the same kind of processor everywhere."
+        )
+
+
+def _check_update(agreement: Agreement, length: int) -> Check:
+    kind = expect(MaskedUpdate)
+
+    def check(party: int, reply: Message) -> None:
+        kind(party, reply)
+        assert isinstance(reply, MaskedUpdate)
+        reply.masked.to_numpy(agreement.ring.dtype, length)
+
+    return check

@@ -1,0 +1,122 @@
+"""The ground: where the grid is laid, and how its clusters become centres to refine. One of two routes.
+
+**Direct**: a grid on the columns, within a box around the records. **Projected**, in many dimensions: a grid in the
+subspace in which the records spread most; in the other directions all clusters start at the mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from cloister.kmeans.records import FloatArray
+from cloister.protocols.synopsis.axes import Spread, find_axes, find_middle, find_radius
+from cloister.protocols.synopsis.box import Box, find_box
+from cloister.protocols.synopsis.grid import Grid, Subspace, choose_bins
+from cloister.protocols.synopsis.query import IDLE, Asking
+from cloister.protocols.synopsis.settings import PURSE, Settings
+from cloister.protocols.synopsis.start import Start
+
+Route = Literal["direct", "projected"]
+
+_PROJECT_FROM = 2.5  # records over noise, for each column: with less, the axes are those of the noise
+_MOMENT_SHARE = 0.5  # of the budget where the records over noise are just the columns; it falls with their square root
+_CLEAR = 5.0  # records over noise, for each column, from which the axes are clear
+_WIDTH, _WIDTH_CLEAR = 1.6, 2.0  # half the box, in standard deviations along an axis
+_CELL_DIRECT, _CELL_PROJECTED = 3.0, 2.0  # records over noise that a cell should have
+_CELLS_DIRECT, _CELLS_PROJECTED = 8, 16  # cells for each cluster, at least
+_RADIUS_PROJECTED = 1.15  # in standard deviations of the records around their centre
+_STILL = 0.05  # the noise of a step, relative to the radius, below which the radius grows and clips less
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ground:
+    """A grid, what of the budget its histogram gets, and what is left after it."""
+
+    grid: Grid
+    histogram_l2_squared: int
+    left: int
+    spread: Spread | None = None
+
+    @property
+    def route(self) -> Route:
+        """Which of the two it is."""
+        return "direct" if self.spread is None else "projected"
+
+    def place(self, start: Start) -> tuple[FloatArray, FloatArray]:
+        """Return centres in the columns, and the radius that a record's offset from each is clipped to."""
+        if self.spread is None:
+            return start.centres, np.sqrt(0.5 * start.loss + 0.5 * start.variances)
+        assert self.grid.subspace is not None
+        centres = np.clip(self.grid.subspace.embed(start.centres), -1.0, 1.0)
+        explained = float(start.weights @ (start.centres**2).sum(axis=1) / start.weights.sum())
+        total = self.spread.total_variance
+        within = max(total - explained, 0.1 * total, 1e-12)
+        return centres, np.full(len(centres), _RADIUS_PROJECTED * within**0.5)
+
+
+def find_ground(settings: Settings, *, l2_squared: int, records: float) -> Asking[Ground]:
+    """Choose the route from public values and the noisy number of records, and lay the grid."""
+    signal = records * settings.signal(PURSE)
+    if settings.may_project and signal >= _PROJECT_FROM * settings.dimensions:
+        return (yield from _lay_in_subspace(settings, l2_squared=l2_squared, records=records, signal=signal))
+    return (yield from _lay_on_columns(settings, l2_squared=l2_squared, records=records))
+
+
+def _lay_on_columns(settings: Settings, *, l2_squared: int, records: float) -> Asking[Ground]:
+    knobs, d = settings.knobs, settings.dimensions
+    if settings.may_project:
+        for _ in range(3):
+            yield IDLE
+        box = Box(low=np.full(d, -1.0), high=np.full(d, 1.0))
+    else:
+        box = yield from find_box(settings, l2_squared=int(knobs.box_share * PURSE), records=records)
+    left = l2_squared - box.l2_squared
+    share = int(knobs.histogram_share_direct * left)
+    # The error of a smooth density in d dimensions, bias against noise, is least at this number of cells.
+    wanted = (records * settings.signal(share) / _CELL_DIRECT) ** (2 * d / (2 + d))
+    cells = np.clip(wanted, min(_CELLS_DIRECT * settings.clusters, knobs.cells_max), knobs.cells_max)
+    return Ground(
+        grid=Grid(low=box.low, high=box.high, bins=choose_bins(box.high - box.low, float(cells))),
+        histogram_l2_squared=share,
+        left=left - share,
+    )
+
+
+def _lay_in_subspace(settings: Settings, *, l2_squared: int, records: float, signal: float) -> Asking[Ground]:
+    knobs, d = settings.knobs, settings.dimensions
+    middle_share, norm_share = int(knobs.middle_share * PURSE), int(knobs.norm_share * PURSE)
+    moment_share = int(min(knobs.moment_share, _MOMENT_SHARE * (d / signal) ** 0.5) * PURSE)
+    middle = yield from find_middle(settings, l2_squared=middle_share, records=records)
+    radius = yield from find_radius(settings, l2_squared=norm_share, records=records, middle=middle)
+    spread = yield from find_axes(settings, l2_squared=moment_share, records=records, middle=middle, radius=radius)
+    left = l2_squared - middle_share - norm_share - moment_share
+    share = int(knobs.histogram_share_projected * left)
+    wanted = records * settings.signal(share) / _CELL_PROJECTED
+    cells = np.clip(wanted, min(_CELLS_PROJECTED * settings.clusters, knobs.cells_max), knobs.cells_max)
+    width = _WIDTH if signal < _CLEAR * d else _WIDTH_CLEAR
+    half = np.minimum(width * spread.deviations, radius)
+    bins = choose_bins(2 * half, float(cells))
+    used = bins > 1
+    used[0] = True
+    axes = np.ascontiguousarray(spread.subspace.axes[:, used])
+    return Ground(
+        grid=Grid(
+            low=-half[used],
+            high=half[used],
+            bins=bins[used],
+            subspace=Subspace(origin=spread.subspace.origin, axes=axes),
+        ),
+        histogram_l2_squared=share,
+        left=left - share,
+        spread=spread,
+    )
+
+
+def widen_radii(settings: Settings, radii: FloatArray, *, l2_squared: int, records: float) -> FloatArray:
+    """Let records be clipped less where noise is small: a mean of clipped offsets is not quite the mean."""
+    noise = len(radii) * settings.dimensions**0.5 / (records * settings.signal(l2_squared))
+    widened: FloatArray = radii * max(1.0, (_STILL / noise) ** 0.25)
+    return widened

@@ -1,0 +1,109 @@
+"""The synopsis, step by step: count, box or axes, histogram, clustering of its cells, refinement (docs/synopsis.md).
+
+A generator that every party runs on the same released totals: it yields what is to be measured next. Nothing in it
+looks at a record; everything that it decides follows from public values and from totals that have been paid for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isqrt
+
+import numpy as np
+
+from cloister.crypto.stream import Stream
+from cloister.kmeans.initialisation import random_in_domain
+from cloister.kmeans.records import FloatArray, Records
+from cloister.protocols.synopsis.ground import Route, find_ground, widen_radii
+from cloister.protocols.synopsis.query import Asking, IntArray, Query
+from cloister.protocols.synopsis.refinement import refine_centres
+from cloister.protocols.synopsis.settings import PURSE, Settings
+from cloister.protocols.synopsis.start import cluster_cells, release_histogram
+
+
+@dataclass(frozen=True, kw_only=True)
+class KChoice:
+    """One number of clusters that was tried on the synopsis."""
+
+    k: int
+    loss: float
+    score: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Finding:
+    """What a synopsis ends with; all of it has been paid for."""
+
+    centres: FloatArray
+    """(k, d) in [-1, 1]^d, all different."""
+    weights: FloatArray
+    """(k,): about how many records each cluster holds."""
+    released_records: float
+    """The number of records, noisy or declared."""
+    centre_noise: float
+    """The standard deviation of the noise in a coordinate of a centre of average size in the last round."""
+    rounds: int
+    """Rounds of Lloyd's algorithm that were made."""
+    route: Route
+    curve: tuple[KChoice, ...] = ()
+
+
+def run_synopsis(settings: Settings, stream: Stream) -> Asking[Finding]:
+    """Find centres; ``stream`` is common to all parties and decides only where the clustering of cells starts."""
+    left = PURSE
+    if settings.records is None:
+        share = int(settings.knobs.count_share * PURSE)
+        records = yield from _count_records(settings, l2_squared=share)
+        left -= share
+    else:
+        records = float(settings.records)
+    ground = yield from find_ground(settings, l2_squared=left, records=records)
+    histogram = yield from release_histogram(
+        settings, ground.grid, l2_squared=ground.histogram_l2_squared, records=records
+    )
+    start = cluster_cells(histogram, settings.clusters, restarts=settings.knobs.restarts, stream=stream.child("cells"))
+    centres, radii = ground.place(start)
+    refined = yield from refine_centres(
+        settings,
+        l2_squared=ground.left,
+        records=records,
+        centres=centres,
+        radii=widen_radii(settings, radii, l2_squared=ground.left, records=records),
+        weights=start.weights,
+        weight_variances=start.weight_variances,
+    )
+    return Finding(
+        centres=_part_equal_centres(refined.centres, stream.child("equal centres")),
+        weights=refined.weights,
+        released_records=records,
+        centre_noise=refined.centre_noise,
+        rounds=refined.rounds,
+        route=ground.route,
+    )
+
+
+def _count_records(settings: Settings, *, l2_squared: int) -> Asking[float]:
+    """Release the number of records.
+
+    Privacy
+    -------
+    A record adds a: squared L2 norm a^2 <= ``l2_squared``.
+    """
+    height = isqrt(l2_squared)
+
+    def measure(party: Records) -> IntArray:
+        return np.array([height * sum(len(batch) for batch in party.batches())], dtype=np.int64)
+
+    total = yield Query(name="number of records", measure=measure, length=1, l2_squared=height**2)
+    return max(1.0, float(total[0]) / height)
+
+
+def _part_equal_centres(centres: FloatArray, stream: Stream) -> FloatArray:
+    """Replace centres that are equal to an earlier one by random points: there are always k different ones."""
+    parted = centres.copy()
+    while True:
+        _, first = np.unique(parted, axis=0, return_index=True)
+        again = np.setdiff1d(np.arange(len(parted)), first)
+        if not again.size:
+            return parted
+        parted[again] = random_in_domain(stream, len(again), parted.shape[1])

@@ -1,0 +1,60 @@
+"""A query: what every party adds up over its records in one round, in integers, and the most one unit can add."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from math import isqrt
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.kmeans.records import Records
+from cloister.privacy.units import Sensitivity
+
+IntArray = NDArray[np.int64]
+Measure = Callable[[Records], IntArray]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Query:
+    """One round's question.
+
+    Parameters
+    ----------
+    name
+        What is released, in plain words.
+    measure
+        A party's exact answer: ``length`` integers, a sum over its records. It never leaves the party without noise.
+    length
+        How many.
+    l2_squared
+        The most that the squared L2 norm of one unit's part of the answer can be, exactly.
+    state
+        Whatever public values decide what is measured, as bytes: parties compare it, keyed, before they add up.
+    """
+
+    name: str
+    measure: Measure
+    length: int
+    l2_squared: int
+    state: bytes = b""
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """For the accountant; |v|_1 <= sqrt(length) |v|_2, and |v|_1 <= |v|_2^2 for integers."""
+        l1 = min(isqrt(self.length * self.l2_squared), self.l2_squared)
+        return Sensitivity(l1=l1, l2_squared=self.l2_squared)
+
+
+def _measure_nothing(records: Records) -> IntArray:
+    return np.zeros(0, dtype=np.int64)
+
+
+IDLE = Query(name="nothing", measure=_measure_nothing, length=0, l2_squared=0)
+"""A round that is not needed: it costs nothing, and looks to the coordinator like any other."""
+
+Answer = TypeVar("Answer")
+Asking = Generator[Query, IntArray, Answer]
+"""A part of the algorithm: yields queries, is sent the released totals, returns what it found."""

@@ -1,0 +1,103 @@
+"""The start: a noisy histogram, and a clustering of its cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isqrt
+
+import numpy as np
+
+from cloister.crypto.stream import Stream
+from cloister.kmeans.kernel import nearest
+from cloister.kmeans.lloyd import weighted_kmeans
+from cloister.kmeans.records import FloatArray, Records
+from cloister.protocols.synopsis.denoising import estimate_counts
+from cloister.protocols.synopsis.grid import Grid
+from cloister.protocols.synopsis.query import Asking, IntArray, Query
+from cloister.protocols.synopsis.settings import Settings
+
+_LEVEL = (
+    1.0  # a cell is kept if it holds more records than this many standard deviations of the noise, more likely than not
+)
+_FEWEST = 4  # cells a cluster that are kept in any case
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Histogram:
+    """What is left of a noisy histogram once its noise is allowed for.
+
+    Parameters
+    ----------
+    points, weights
+        The middles of the cells that are kept, and about how many records each holds.
+    variance
+        Of the noise in one of the weights.
+    cell_variance
+        Of a record around the middle of its cell, if it may be anywhere in it.
+    """
+
+    points: FloatArray
+    weights: FloatArray
+    variance: float
+    cell_variance: float
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Start:
+    """Clusters of the cells, in the grid's coordinates."""
+
+    centres: FloatArray
+    weights: FloatArray
+    """(k,): about how many records each holds."""
+    weight_variances: FloatArray
+    """(k,): of the noise in these."""
+    variances: FloatArray
+    """(k,): the mean squared distance of a cluster's records to its centre."""
+    loss: float
+    """The mean over all records."""
+
+
+def release_histogram(settings: Settings, grid: Grid, *, l2_squared: int, records: float) -> Asking[Histogram]:
+    """Release the number of records in each cell, and take away what is noise.
+
+    Privacy
+    -------
+    A record adds a to its one cell: squared L2 norm a^2 <= ``l2_squared``.
+    """
+    height = isqrt(l2_squared)
+
+    def measure(party: Records) -> IntArray:
+        return height * grid.count(party)
+
+    total = yield Query(
+        name="histogram", measure=measure, length=grid.cells, l2_squared=height**2, state=grid.to_bytes()
+    )
+    noise_std = settings.noise_std / height
+    posterior = estimate_counts(total / height, noise_std, level=_LEVEL * noise_std)
+    keep = posterior.occupied > 0.5
+    least = min(_FEWEST * settings.clusters, grid.cells)
+    if keep.sum() < least:
+        keep[np.argsort(-posterior.means, kind="stable")[:least]] = True
+    return Histogram(
+        points=grid.centres[keep],
+        weights=np.maximum(posterior.means[keep], 1e-9 * records),
+        variance=noise_std**2,
+        cell_variance=float((grid.sides[grid.bins > 1] ** 2).sum() / 12),
+    )
+
+
+def cluster_cells(histogram: Histogram, k: int, *, restarts: int, stream: Stream) -> Start:
+    """Cluster the cells by their weights."""
+    points, weights = histogram.points, histogram.weights
+    fit = weighted_kmeans(points, k, stream, weights=weights, restarts=restarts)
+    found = nearest(points, fit.centres)
+    sizes: FloatArray = np.bincount(found.labels, weights=weights, minlength=k).astype(np.float64)
+    losses = np.bincount(found.labels, weights=weights * found.squared_distances, minlength=k)
+    cells = np.bincount(found.labels, minlength=k)
+    return Start(
+        centres=fit.centres,
+        weights=sizes,
+        weight_variances=np.maximum(cells, 1) * histogram.variance,
+        variances=losses / np.maximum(sizes, 1e-300) + histogram.cell_variance,
+        loss=float(losses.sum() / sizes.sum()) + histogram.cell_variance,
+    )

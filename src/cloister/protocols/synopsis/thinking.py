@@ -1,0 +1,119 @@
+"""The algorithm as a chain of thoughts: what a party asks its records next, given every total that it has read.
+
+A thought never changes: the same totals lead to the same next thought. So a party that refuses a request is as it was
+before, and thousands of simulated parties that read the same totals can share one run of the algorithm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import numpy as np
+
+from cloister.crypto import Stream
+from cloister.errors import LocalProtocolError
+from cloister.protocols.synopsis.pipeline import Finding, run_synopsis
+from cloister.protocols.synopsis.query import Asking, IntArray, Query
+from cloister.protocols.synopsis.settings import Settings
+
+Pipeline = Callable[[Settings, Stream], Asking[Finding]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Mind:
+    """What all thoughts of one run have in common."""
+
+    settings: Settings
+    key: bytes
+    pipeline: Pipeline
+    guard: AbstractContextManager[object]
+
+    def begin(self) -> tuple[Asking[Finding], Query]:
+        """Start the algorithm; the same key gives the same run."""
+        asking = self.pipeline(self.settings, Stream(self.key))
+        return asking, next(asking)
+
+
+class Thought:
+    """Where the algorithm stands after some rounds.
+
+    Attributes
+    ----------
+    totals
+        The released numbers of every round so far, whole slots.
+    answer
+        The next round's query; after the last round, what was found.
+    """
+
+    __slots__ = ("_asking", "_mind", "_next", "answer", "totals")
+
+    def __init__(
+        self, mind: _Mind, asking: Asking[Finding], totals: tuple[IntArray, ...], answer: Query | Finding
+    ) -> None:
+        _check_answer(answer, done=len(totals), settings=mind.settings)
+        self.totals, self.answer = totals, answer
+        self._mind, self._asking = mind, asking
+        self._next: Thought | None = None
+
+    def follow(self, total: IntArray) -> Thought:
+        """Return the thought after one more round's released slot."""
+        with self._mind.guard:
+            if self._next is None:
+                self._next = self._think(self._asking, total)
+            if np.array_equal(self._next.totals[-1], total):
+                return self._next
+            # Another total has been thought about already, and a generator does not go back: begin again.
+            asking, query = self._mind.begin()
+            for earlier in self.totals:
+                query = asking.send(earlier[: query.length])
+            return self._think(asking, total)
+
+    def _think(self, asking: Asking[Finding], total: IntArray) -> Thought:
+        if not isinstance(self.answer, Query):
+            raise LocalProtocolError("what was found must be the last thought; it was followed by another round.")
+        answer: Query | Finding
+        try:
+            answer = asking.send(total[: self.answer.length])
+        except StopIteration as stop:
+            answer = stop.value
+        return Thought(self._mind, asking, (*self.totals, total), answer)
+
+
+def _check_answer(answer: Query | Finding, *, done: int, settings: Settings) -> None:
+    """Hold the algorithm to one query a slot, not longer than the slot: rounds on the wire are public."""
+    slots = settings.slots
+    room = slots[done].length if done < len(slots) else -1
+    fits = answer.length <= room if isinstance(answer, Query) else room < 0
+    if not fits:
+        raise LocalProtocolError(
+            f"the algorithm must ask one query for each of {len(slots)} slots, within its length; after {done} rounds "
+            "it did not: this is a bug."
+        )
+
+
+class SharedThinking:
+    """Thoughts that several parties of one process share: whoever reads the same totals thinks once.
+
+    Parameters
+    ----------
+    guard
+        A lock, where parties run in several threads; roles know of none.
+    pipeline
+        The algorithm.
+    """
+
+    def __init__(self, *, guard: AbstractContextManager[object], pipeline: Pipeline = run_synopsis) -> None:
+        self._guard = guard
+        self._pipeline = pipeline
+        self._first: dict[tuple[Settings, bytes], Thought] = {}
+
+    def begin(self, settings: Settings, key: bytes) -> Thought:
+        """Return the thought before the first round; ``key`` is that of the parties' common stream."""
+        with self._guard:
+            if (settings, key) not in self._first:
+                mind = _Mind(settings=settings, key=key, pipeline=self._pipeline, guard=self._guard)
+                asking, query = mind.begin()
+                self._first[settings, key] = Thought(mind, asking, (), query)
+            return self._first[settings, key]

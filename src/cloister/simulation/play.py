@@ -1,0 +1,97 @@
+"""From a job to a result: set the stage, play the protocol, judge what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from itertools import groupby
+
+from cloister.data import to_original
+from cloister.job import Job
+from cloister.report.evaluation import evaluate_centres
+from cloister.report.result import Learned, NetworkTime, PartyTraffic, Result
+from cloister.runtime.progress import OnProgress
+from cloister.simulation.lloyd import play_lloyd
+from cloister.simulation.stage import OnTable, Played, set_stage
+from cloister.simulation.synopsis import play_synopsis
+
+
+def simulate(
+    job: Job,
+    *,
+    sources: Mapping[str, object] | None = None,
+    evaluate: bool = True,
+    on_progress: OnProgress | None = None,
+    on_table: OnTable | None = None,
+) -> Result:
+    """Run a job and return what its parties would have in their hands afterwards.
+
+    Parameters
+    ----------
+    job
+        What was agreed.
+    sources
+        Tables by party name (paths, DataFrames, Arrow tables, arrays) in place of the job's files.
+    evaluate
+        Compute the loss over all records and that of k-means on one joint table; a pass or two over every table.
+    on_progress, on_table
+        Told about each step, and about each party's table once it has been checked.
+
+    Raises
+    ------
+    CloisterError
+        If the job, a table or the run does not hold what it must. Nothing has been sent when a table is at fault.
+    """
+    stage = set_stage(job, sources or {}, on_progress=on_progress, on_table=on_table)
+    played = play_synopsis(stage) if job.protocol.name == "synopsis" else play_lloyd(stage)
+    seeded = f"Made with seed {job.seed}: reproducible, and whoever knows the seed can remove every mask."
+    return Result(
+        name=job.name,
+        protocol=job.protocol.name,
+        columns=job.columns,
+        centres=to_original(played.centres, job.columns),
+        rounds=played.rounds,
+        parties=_list_traffic(job, played),
+        leakage=_list_learned(played),
+        breaks_if=played.breaks_if,
+        transcript_sha256=played.run.transcript_sha256,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        cloister_version=version("cloister"),
+        fractional_bits=job.protocol.fractional_bits,
+        ring_bits=played.ring_bits,
+        seeded=job.seed is not None,
+        evaluation=evaluate_centres(stage.tables, played.centres) if evaluate else None,
+        network=None
+        if job.network is None
+        else NetworkTime(model=job.network, simulated_s=played.run.network_s or 0.0),
+        notes=played.notes if job.seed is None else (*played.notes, seeded),
+        card=played.card,
+        cluster_records=played.cluster_records,
+        released_records=played.released_records,
+        curve=played.curve,
+    )
+
+
+def _list_traffic(job: Job, played: Played) -> tuple[PartyTraffic, ...]:
+    return tuple(
+        PartyTraffic(
+            name=party.name,
+            bytes_sent=traffic.bytes_sent,
+            bytes_received=traffic.bytes_received,
+            messages_sent=traffic.messages_sent,
+            messages_received=traffic.messages_received,
+            rounds_missed=traffic.steps_missed,
+        )
+        for party, traffic in zip(job.parties, played.run.traffic.values(), strict=True)
+    )
+
+
+def _list_learned(played: Played) -> tuple[Learned, ...]:
+    """The leakage table in words, one line for each role and degree."""
+    table = played.leakage
+    rows = []
+    for (role, learns), group in groupby(table.rows, key=lambda row: (row.role, row.learns)):
+        name = {"coordinator": "the coordinator", "party": "each party"}[role]
+        rows.append(Learned(role=name, what="; ".join(row.meaning for row in group), how=learns.value))
+    return (*rows, Learned(role="everyone", what=played.public, how="exactly", note=f"public; see {table.source}"))

@@ -1,0 +1,156 @@
+"""The synopsis on the stage: the product's default, differentially private from the first number to the last."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from dataclasses import asdict
+from threading import Lock
+
+from cloister.errors import ConfigError
+from cloister.job import Job
+from cloister.numeric import FixedPoint
+from cloister.privacy.units import Unit
+from cloister.protocols.synopsis import (
+    CODEC,
+    LEAKAGE,
+    Agreement,
+    Finding,
+    Knobs,
+    NoBooks,
+    Settings,
+    SharedThinking,
+    SynopsisParty,
+    coordinate,
+    envelope_of,
+)
+from cloister.protocols.synopsis.agreement import MAX_RECORDS
+from cloister.report.result import KChoice
+from cloister.simulation.stage import Played, Stage, find_common_centres
+from cloister.simulation_desks import make_placement, open_desks
+
+
+def play_synopsis(stage: Stage) -> Played:
+    """Run a job of the synopsis."""
+    _refuse_what_is_not_built(stage.job)
+    agreement = make_synopsis_agreement(stage.job, stage.directory)
+    settings = agreement.settings
+    envelope = envelope_of(settings)
+    opened = open_desks(
+        stage.job,
+        budget=settings.budget,
+        placement=settings.placement,
+        breaks_if=agreement.breaks_if,
+        tables=stage.tables,
+        session=stage.session,
+        coordinators_books=NoBooks(),
+        envelope=envelope,
+    )
+    with closing(opened) as desks:
+        desks.pay_ledgers([envelope])
+        thinking = SharedThinking(guard=Lock())  # all parties read the same totals: think once
+        parties = [
+            SynopsisParty(
+                number=number,
+                agreement=agreement,
+                records=table,
+                identity=identity,
+                entropy=stage.make_entropy(f"party {number}"),
+                session=stage.session,
+                duty=desks.of_party(number),
+                thinking=thinking,
+            )
+            for number, (table, identity) in enumerate(zip(stage.tables, stage.identities, strict=True), start=1)
+        ]
+        run = stage.run(coordinate(agreement, session=stage.session, duty=desks.coordinator), parties, CODEC)
+        centres = find_common_centres(parties)
+        finding = next(party.finding for party in parties if party.finished)
+        fewest = min(map(len, run.result.members))
+        card = desks.make_card(
+            estimated_records=None if settings.client_level else finding.released_records,
+            centre_noise=finding.centre_noise,
+            shares_missing=len(parties) - fewest,
+        )
+    return Played(
+        run=run,
+        centres=centres,
+        rounds=finding.rounds,
+        leakage=LEAKAGE,
+        public="columns, bounds, k or the most it may be, the budget, the rounds and their lengths, who takes part and "
+        "who missed which round",
+        breaks_if=agreement.breaks_if,
+        ring_bits=agreement.ring.bits,
+        card=card,
+        notes=_write_notes(settings, finding, idle=len(settings.slots) - len(card.releases)),
+        cluster_records=tuple(finding.weights.tolist()),
+        released_records=finding.released_records,
+        curve=tuple(KChoice(k=tried.k, loss=tried.loss, score=tried.score) for tried in finding.curve),
+    )
+
+
+def _refuse_what_is_not_built(job: Job) -> None:
+    """Refuse, before anyone has paid, what the algorithm does not keep; the tests of both say when this can go.
+
+    Its queries bound what one record adds. For a whole client the same numbers on a card would be a false promise.
+    """
+    if job.budget is not None and job.budget.unit is Unit.CLIENT:
+        raise ConfigError(
+            'budget.unit must be "record": the synopsis does not bound yet what a whole client adds; got "client". '
+            "Nothing was released."
+        )
+    if job.choose_k:
+        raise ConfigError(
+            "clusters.choose_k must be false: the synopsis does not choose k yet; got true. Nothing was released. "
+            "Set k."
+        )
+
+
+def make_settings(job: Job) -> Settings:
+    """Translate a job of the synopsis into its public settings."""
+    if job.protocol.name != "synopsis" or job.budget is None:
+        raise ConfigError(f"the protocol must be synopsis to have its settings; got {job.protocol.name}.")
+    return Settings(
+        clusters=job.k,
+        dimensions=len(job.columns),
+        budget=job.budget,
+        parties=len(job.parties),
+        records=job.data.records,
+        choose_k=job.choose_k,
+        placement=make_placement(job),
+        fixed_point=FixedPoint(job.protocol.fractional_bits),
+        knobs=job.synopsis or Knobs(),
+    )
+
+
+def make_synopsis_agreement(job: Job, directory: tuple[bytes, ...]) -> Agreement:
+    """Translate a job of the synopsis into what its roles agree on."""
+    return Agreement(
+        settings=make_settings(job),
+        directory=directory,
+        members_min=job.protocol.resolve_min_parties(len(job.parties)),
+        max_records=job.data.max_records or MAX_RECORDS,
+        ring_bits=job.protocol.ring,
+        context=json.dumps([asdict(column) for column in job.columns]),
+    )
+
+
+def _write_notes(settings: Settings, finding: Finding, *, idle: int) -> tuple[str, ...]:
+    """What the reader must know besides; all of it public or released."""
+    notes = []
+    if settings.choose_k:
+        notes.append(f"k = {len(finding.centres)} was chosen by the synopsis, from at most {settings.clusters}.")
+    if settings.records is not None:
+        notes.append(f"The number of records, {settings.records:,}, was declared public by the job: it is not hidden.")
+    if settings.client_level and settings.budget.delta * settings.parties > 1:
+        notes.append(
+            f"delta = {settings.budget.delta:.3g} is larger than 1 / {settings.parties}, the number of parties: "
+            "publishing one party's table at random would pass. Choose a smaller delta."
+        )
+    grid = "the columns themselves" if finding.route == "direct" else "axes found in noisy second moments"
+    notes.append(f"The histogram was laid on {grid}.")
+    if idle:
+        notes.append(
+            f"{idle} of {len(settings.slots)} rounds were not needed. They were sent as zeros, so that the coordinator "
+            "cannot tell."
+        )
+    return tuple(notes)

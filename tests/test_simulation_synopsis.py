@@ -1,0 +1,305 @@
+"""A job of the default protocol end to end: nearly the joint result, the books of every party, what the result says."""
+
+import io
+import json
+import logging
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cloister.crypto import Stream
+from cloister.data import Column, sample_folder
+from cloister.errors import BudgetError, ConfigError
+from cloister.job import Budget, DataOptions, Job, JobParty, Knobs, ProtocolOptions, load_job
+from cloister.kmeans.records import ArrayRecords
+from cloister.privacy.costs import rho_of
+from cloister.privacy.ledger import Ledger
+from cloister.privacy.mechanisms import DiscreteGaussian, Release
+from cloister.privacy.units import Sensitivity, Unit
+from cloister.protocols.synopsis import Settings, envelope_of
+from cloister.protocols.synopsis import pipeline as pipeline_module
+from cloister.protocols.synopsis.settings import PURSE
+from cloister.report import read_result, write_result
+from cloister.report.layout import make_console
+from cloister.report.text import print_report
+from cloister.simulation import make_agreement, make_settings, simulate
+from cloister.simulation_desks import Envelope
+from tests.harness import blobs
+
+COLUMNS = (Column(name="length", low=0, high=50), Column(name="width", low=-10, high=10))
+UNIT = blobs(3000, 2, 3, seed=8)
+ORIGINAL = np.column_stack([25 + 25 * UNIT[:, 0], 10 * UNIT[:, 1]])
+PARTS = {"a": ORIGINAL[:1500], "b": ORIGINAL[1500:2400], "c": ORIGINAL[2400:]}
+SMALL = Knobs(cells_max=256, rounds_max=4, restarts=3)  # exact noise takes its time
+BUDGET = Budget(epsilon=2.0, delta=1e-6)
+
+
+def make_job(**options):
+    parts = {
+        "name": "test",
+        "k": 3,
+        "columns": COLUMNS,
+        "parties": tuple(JobParty(name=name) for name in PARTS),
+        "budget": BUDGET,
+        "synopsis": SMALL,
+    }
+    return Job(**{**parts, **options})
+
+
+def test_the_demo_job_is_private_and_finds_nearly_what_one_joint_table_gives():
+    result = simulate(load_job(sample_folder("clinics") / "job.toml"))
+    assert result.protocol == "synopsis"
+    assert result.centres.shape == (4, 4)
+    assert 1.0 <= result.evaluation.ratio < 1.02
+    assert result.card.private
+    assert 0.99 < result.card.epsilon <= 1.0
+    assert result.card.delta == 1e-6
+    assert (result.centres >= [18, 80, 14, 4]).all()
+    assert (result.centres <= [95, 220, 60, 14]).all()
+    assert result.released_records == pytest.approx(11_000, abs=500)
+    assert sum(result.cluster_records) == pytest.approx(11_000, rel=0.2)
+    assert len(result.cluster_records) == 4
+
+
+def test_the_card_is_what_the_rounds_cost_and_travels_with_the_result(tmp_path):
+    result = simulate(make_job(), sources=PARTS)
+    card = result.card
+    assert card.releases[0].name == "number of records"
+    envelope = rho_of(envelope_of(make_settings(make_job())))
+    assert 0.9 * envelope < sum(release.rho for release in card.releases) <= envelope * (1 + 1e-12)
+    assert card.epsilon <= BUDGET.epsilon
+    read = read_result(write_result(result, tmp_path / "r"))
+    assert (read.card, read.cluster_records, read.released_records) == (
+        card,
+        result.cluster_records,
+        result.released_records,
+    )
+    assert read.evaluation is None
+
+
+def test_a_seed_repeats_the_run_and_says_so():
+    first, again = (simulate(make_job(seed=5), sources=PARTS, evaluate=False) for _ in range(2))
+    assert first.transcript_sha256 == again.transcript_sha256
+    assert np.array_equal(first.centres, again.centres)
+    assert not first.card.private
+    fresh = simulate(make_job(), sources=PARTS, evaluate=False)
+    assert not np.array_equal(fresh.centres, first.centres)
+    assert "whoever knows the seed" in " ".join(first.notes)
+    assert "seed" not in " ".join(fresh.notes)
+
+
+@pytest.mark.parametrize(
+    ("options", "placed", "breaks"),
+    [
+        ({}, "once", "The coordinator, once"),
+        ({"placement": "shared", "colluding_max": 1}, "adds a share", "any one party together"),
+        ({"placement": "local"}, "the full noise", "No coalition"),
+    ],
+)
+def test_whoever_adds_the_noise_the_budget_is_kept(options, placed, breaks, tmp_path):
+    job = make_job(protocol=ProtocolOptions(**options), seed=4, ledger="books", folder=tmp_path)
+    result = simulate(job, sources=PARTS, evaluate=False)
+    assert placed in result.card.who_adds_noise
+    assert breaks in result.breaks_if
+    assert 0.9 * BUDGET.epsilon < result.card.epsilon <= BUDGET.epsilon
+    (entry,) = Ledger(tmp_path / "books" / "a.ledger", create=False).summarise(delta=1e-6)
+    assert entry.charges == 1
+    assert result.card.epsilon <= entry.epsilon <= BUDGET.epsilon * (1 + 1e-6)
+
+
+def test_a_public_number_of_records_is_not_asked_for_and_is_named():
+    job = make_job(data=DataOptions(records=3000), seed=1)
+    result = simulate(job, sources=PARTS, evaluate=False)
+    assert result.released_records == 3000
+    assert "number of records" not in [release.name for release in result.card.releases]
+    assert any("3,000, was declared public" in note for note in result.notes)
+    wrong = replace(job, data=DataOptions(records=100_000))  # a private run does not check it: that would tell
+    assert simulate(wrong, sources=PARTS, evaluate=False).released_records == 100_000
+
+
+def test_all_knobs_and_options_reach_the_protocol():
+    job = make_job(
+        protocol=ProtocolOptions(placement="shared", colluding_max=2, fractional_bits=12),
+        data=DataOptions(records=3000),
+        budget=replace(BUDGET, unit=Unit.CLIENT),
+        choose_k=True,
+    )
+    settings = make_settings(job)
+    assert (settings.knobs, settings.records, settings.choose_k, settings.clusters) == (SMALL, 3000, True, 3)
+    assert (settings.client_level, settings.fixed_point.fractional_bits) == (True, 12)
+    assert (settings.placement.parties, settings.placement.colluding_max) == (3, 2)
+    with pytest.raises(ConfigError, match="got synopsis"):
+        make_agreement(job, ())
+    with pytest.raises(ConfigError, match="must be synopsis"):
+        make_settings(make_job(protocol=ProtocolOptions(name="naive"), budget=None, synopsis=None))
+
+
+def test_each_party_pays_its_ledger_once_for_the_whole_job_and_jobs_add_up(tmp_path):
+    job = make_job(ledger="books", folder=tmp_path, seed=1)
+    spent = []
+    for count in (1, 2):
+        simulate(job, sources=PARTS, evaluate=False)
+        for party in PARTS:
+            (entry,) = Ledger(tmp_path / "books" / f"{party}.ledger", create=False).summarise(delta=1e-6)
+            assert entry.charges == count
+        spent.append(entry.epsilon)
+    assert spent[0] == pytest.approx(2.0, rel=1e-3)
+    assert spent[1] > 2.5
+
+
+def test_a_job_that_would_pass_a_cap_is_refused_before_the_first_round(tmp_path):
+    job = make_job(ledger="books", folder=tmp_path, seed=1)
+    simulate(job, sources=PARTS, evaluate=False)
+    ledger = Ledger(tmp_path / "books" / "b.ledger", create=False)
+    (entry,) = ledger.summarise(delta=1e-6)
+    ledger.set_cap(entry.fingerprint, Budget(epsilon=2.5, delta=1e-6), reason="test")
+    steps = []
+    with pytest.raises(BudgetError, match=r"2\.5"):
+        simulate(job, sources=PARTS, on_progress=steps.append)
+    assert steps == []
+    for party in PARTS:
+        (after,) = Ledger(tmp_path / "books" / f"{party}.ledger", create=False).summarise(delta=1e-6)
+        assert after.charges == 1
+
+
+def test_an_envelope_is_drawn_down_and_not_beyond():
+    noise = DiscreteGaussian(sigma=100.0)
+
+    def round_of(l2_squared, *, l1=None, entries=1, mechanism=noise):
+        sensitivity = Sensitivity(l1=l2_squared if l1 is None else l1, l2_squared=l2_squared)
+        return Release(name="round", mechanism=mechanism, sensitivity=sensitivity, entries=entries)
+
+    def open_envelope():
+        return Envelope(round_of(100, l1=20, entries=10))
+
+    envelope = open_envelope()
+    envelope.charge(round_of(64, l1=8, entries=4))
+    with pytest.raises(BudgetError, match="fit the payment"):
+        envelope.charge(round_of(49, l1=7))
+    envelope.charge(round_of(36, l1=6, entries=6))  # what was refused has taken nothing
+    with pytest.raises(BudgetError, match="fit the payment"):
+        envelope.charge(round_of(1))
+    for wrong in (round_of(25), round_of(1, entries=11), round_of(1, mechanism=DiscreteGaussian(sigma=99.0))):
+        with pytest.raises(BudgetError, match="this is a bug"):
+            open_envelope().charge(wrong)
+
+
+def test_a_protocol_that_asks_for_more_than_was_paid_is_stopped(monkeypatch):
+    """The envelope holds even where the accountant would not mind: a tenth of the purse, and no round fits twice."""
+    monkeypatch.setattr(
+        "cloister.simulation.synopsis.envelope_of",
+        lambda settings: replace(
+            envelope_of(settings), sensitivity=Sensitivity(l1=PURSE // 10, l2_squared=PURSE // 10)
+        ),
+    )
+    with pytest.raises(BudgetError, match="fit the payment"):
+        simulate(make_job(seed=1), sources=PARTS)
+
+
+# The algorithm lacks both; as soon as it has one, its tests pass, which strict xfail reports: then remove the mark and
+# its half of simulation.synopsis._refuse_what_is_not_built.
+NO_CLIENTS_YET = pytest.mark.xfail(reason="the pipeline does not bound a client's part", raises=AssertionError)
+NO_CLIENT_RUNS_YET = pytest.mark.xfail(reason="refused until a client's part is bounded", raises=ConfigError)
+NO_CHOICE_OF_K_YET = pytest.mark.xfail(reason="the pipeline does not choose k", raises=(ConfigError, AssertionError))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"budget": replace(BUDGET, unit=Unit.CLIENT)}, r"budget\.unit must be .record."),
+        ({"choose_k": True}, r"clusters\.choose_k must be false"),
+    ],
+)
+def test_what_the_algorithm_does_not_keep_is_refused_before_anyone_pays(options, words, tmp_path):
+    with pytest.raises(ConfigError, match=words):
+        simulate(make_job(ledger="books", folder=tmp_path, **options), sources=PARTS)
+    assert not (tmp_path / "books").exists()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("unit", [Unit.RECORD, pytest.param(Unit.CLIENT, marks=NO_CLIENTS_YET)])
+def test_one_unit_changes_no_answer_by_more_than_is_charged_for(unit, seed):
+    """The card's promise at its root: a unit's part of each answer, measured, is within the declared sensitivity."""
+    settings = Settings(clusters=3, dimensions=2, budget=replace(BUDGET, unit=unit), parties=3, knobs=SMALL)
+    rng = np.random.default_rng(seed)
+    size = 1 if unit is Unit.RECORD else 400
+    member = ArrayRecords(settings.fixed_point.quantise(np.clip(rng.normal(0.5, 0.4, (size, 2)), -1, 1)))
+    asking = pipeline_module.run_synopsis(settings, Stream.from_seed(seed, "test"))
+    query, spent = next(asking), 0
+    for slot in settings.slots:
+        part = [int(x) for x in query.measure(member)]
+        assert sum(x * x for x in part) <= query.l2_squared, slot.name
+        spent += query.l2_squared
+        total = np.zeros(query.length, dtype=np.int64)
+        for values in PARTS.values():
+            unit_scaled = np.column_stack([values[:, 0] / 25 - 1, values[:, 1] / 10])
+            total += query.measure(ArrayRecords(settings.fixed_point.quantise(np.clip(unit_scaled, -1, 1))))
+        try:
+            query = asking.send(total)
+        except StopIteration:
+            break
+    assert spent <= PURSE
+
+
+@NO_CLIENT_RUNS_YET
+def test_client_level_says_whose_presence_is_hidden(tmp_path):
+    job = make_job(budget=replace(BUDGET, unit=Unit.CLIENT), seed=1, ledger="books", folder=tmp_path)
+    result = simulate(job, sources=PARTS, evaluate=False)
+    assert (result.card.unit, result.card.neighbours) == ("client", "all records of one client added or removed")
+    assert "one party's whole table" in render(result)
+    loose = replace(job, budget=Budget(epsilon=2.0, delta=0.5, unit=Unit.CLIENT), ledger=None)
+    assert any("1 / 3, the number of parties" in note for note in simulate(loose, sources=PARTS, evaluate=False).notes)
+
+
+@NO_CHOICE_OF_K_YET
+def test_k_is_chosen_and_the_result_says_how(tmp_path):
+    result = simulate(make_job(k=6, choose_k=True, seed=1), sources=PARTS)
+    assert result.k == len(result.cluster_records)
+    assert 2 <= result.k <= 6
+    assert {choice.k for choice in result.curve} <= set(range(1, 7))
+    assert result.k == max(result.curve, key=lambda choice: choice.score).k
+    assert any(f"k = {result.k} was chosen" in note for note in result.notes)
+    assert read_result(write_result(result, tmp_path / "r")).curve == result.curve
+    assert "Choice of k" in render(result)
+
+
+def test_many_parties_run_and_the_report_stays_short():
+    names = [f"client {i}" for i in range(200)]
+    sources = {name: ORIGINAL[15 * i : 15 * i + 15] for i, name in enumerate(names)}
+    job = make_job(parties=tuple(JobParty(name=name) for name in names), seed=1)
+    result = simulate(job, sources=sources)
+    assert result.evaluation.ratio < 1.5
+    text = render(result)
+    assert "client 19 and 180 more" in text
+    assert "client 20" not in text
+    assert len(text.splitlines()) < 150
+
+
+def test_what_is_said_of_rounds_and_of_who_learned_what():
+    result = simulate(make_job(seed=1, network="thesis-WAN"), sources=PARTS, evaluate=False)
+    idle = len(make_settings(make_job()).slots) - len(result.card.releases)
+    assert any(f"{idle} of " in note for note in result.notes) is (idle > 0)
+    assert {row.role for row in result.leakage} == {"the coordinator", "each party", "everyone"}
+    assert next(row.how for row in result.leakage if row.role == "the coordinator") == "nothing of"
+    assert result.network.simulated_s > 0
+    assert result.ring_bits == 64
+
+
+def test_record_values_appear_nowhere(tmp_path, caplog):
+    """A14: a magic value in the records never reaches a log, a progress line or the result."""
+    caplog.set_level(logging.DEBUG)
+    parts = {name: part.copy() for name, part in PARTS.items()}
+    parts["b"][5, 0] = 47.11471147
+    lines = []
+    result = simulate(make_job(seed=1), sources=parts, on_progress=lambda p: lines.append(repr(p)))
+    folder = write_result(result, tmp_path / "result")
+    seen = [*lines, caplog.text, repr(result), *(p.read_text("latin-1") for p in folder.iterdir())]
+    assert "47114711" not in " ".join(seen)
+    assert "loss" not in json.loads((folder / "result.json").read_text())
+
+
+def render(result):
+    out = io.StringIO()
+    print_report(result, make_console(out))
+    return " ".join(out.getvalue().split("\n"))
