@@ -1,10 +1,10 @@
-"""All benchmarks in turn: ``python -m bench``; exit code 1 if a mark was missed."""
+"""All benchmarks in turn: ``python -m bench``; exit code 1 if a mark was missed. Options are those of bench.utility."""
 
 from __future__ import annotations
 
 import sys
 
-from bench import kernel, privacy_cost, protocol_round
+from bench import kernel, privacy_cost, protocol_round, utility
 
 
 def main() -> int:
@@ -13,7 +13,8 @@ def main() -> int:
     for benchmark in (kernel, protocol_round, privacy_cost):
         print(f"\n== {benchmark.__name__} ==")
         missed |= benchmark.main()
-    return missed
+    print(f"\n== {utility.__name__} ==")
+    return missed | utility.main(sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -199,15 +199,12 @@ def test_a_protocol_that_asks_for_more_than_was_paid_is_stopped(monkeypatch):
 
 # The algorithm lacks both; as soon as it has one, its tests pass, which strict xfail reports: then remove the mark and
 # its half of simulation.synopsis._refuse_what_is_not_built.
-NO_CLIENTS_YET = pytest.mark.xfail(reason="the pipeline does not bound a client's part", raises=AssertionError)
-NO_CLIENT_RUNS_YET = pytest.mark.xfail(reason="refused until a client's part is bounded", raises=ConfigError)
 NO_CHOICE_OF_K_YET = pytest.mark.xfail(reason="the pipeline does not choose k", raises=(ConfigError, AssertionError))
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"budget": replace(BUDGET, unit=Unit.CLIENT)}, r"budget\.unit must be .record."),
         ({"choose_k": True}, r"clusters\.choose_k must be false"),
     ],
 )
@@ -218,7 +215,7 @@ def test_what_the_algorithm_does_not_keep_is_refused_before_anyone_pays(options,
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("unit", [Unit.RECORD, pytest.param(Unit.CLIENT, marks=NO_CLIENTS_YET)])
+@pytest.mark.parametrize("unit", [Unit.RECORD, Unit.CLIENT])
 def test_one_unit_changes_no_answer_by_more_than_is_charged_for(unit, seed):
     """The card's promise at its root: a unit's part of each answer, measured, is within the declared sensitivity."""
     settings = Settings(clusters=3, dimensions=2, budget=replace(BUDGET, unit=unit), parties=3, knobs=SMALL)
@@ -242,7 +239,6 @@ def test_one_unit_changes_no_answer_by_more_than_is_charged_for(unit, seed):
     assert spent <= PURSE
 
 
-@NO_CLIENT_RUNS_YET
 def test_client_level_says_whose_presence_is_hidden(tmp_path):
     job = make_job(budget=replace(BUDGET, unit=Unit.CLIENT), seed=1, ledger="books", folder=tmp_path)
     result = simulate(job, sources=PARTS, evaluate=False)

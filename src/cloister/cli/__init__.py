@@ -1,4 +1,4 @@
-"""The command line: ``cloister demo | init | run | predict | audit | ledger | networks``. One module a command.
+"""The command line: ``cloister demo | init | plan | run | predict | audit | ledger | networks``. One module a command.
 
 Results go to standard output; progress, warnings and errors go to standard error. Numerical modules are
 imported when a command runs, so that ``cloister --help`` answers at once.
@@ -18,6 +18,7 @@ from cloister.cli.failures import EXIT_CODES_HELP, guard
 from cloister.cli.init import init
 from cloister.cli.ledger import ledger_app
 from cloister.cli.networks import networks
+from cloister.cli.plan import plan
 from cloister.cli.predict import predict
 from cloister.cli.run import run
 
@@ -31,7 +32,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     epilog=EXIT_CODES_HELP,
 )
-for command in (demo, init, run, predict, audit, networks):
+for command in (demo, init, plan, run, predict, audit, networks):
     app.command()(guard(command))
 app.add_typer(ledger_app, name="ledger")
 

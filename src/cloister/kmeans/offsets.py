@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from cloister.errors import ConfigError
 from cloister.kmeans.kernel import nearest
-from cloister.kmeans.records import FloatArray, Records
+from cloister.kmeans.records import FloatArray, Records, iterate_chunks
 
 _CHUNK_ROWS = 65536
+_RADIUS_LEAST = 1e-100  # squares of shorter offsets are lost; they count as zero
 
 
 def sum_offsets(
@@ -31,12 +32,11 @@ def sum_offsets(
     reach = scale - sqrt(d) / 2 - 1
     if reach <= 0 or scale > 2**40:
         raise ConfigError(f"scale must be greater than sqrt(d)/2 + 1 and at most 2^40; got {scale} for d = {d}.")
+    if not (radii >= _RADIUS_LEAST).all() or np.isinf(radii).any():
+        raise ConfigError(f"radii must be finite and at least {_RADIUS_LEAST:g}; got others.")
     out = np.zeros((k, d + 1), dtype=np.int64)
-    for batch in records.batches():
-        for first in range(0, len(batch), _CHUNK_ROWS):
-            points = batch[first : first + _CHUNK_ROWS]
-            labels = nearest(points, centres).labels
-            _add_offsets(points, labels, centres, radii, reach, count_weight, out)
+    for points in iterate_chunks(records, _CHUNK_ROWS):
+        _add_offsets(points, nearest(points, centres).labels, centres, radii, reach, count_weight, out)
     return out
 
 

@@ -41,3 +41,10 @@ class ArrayRecords:
     def batches(self) -> Iterator[FloatArray]:
         """Yield the whole array as one batch."""
         yield self._points
+
+
+def iterate_chunks(records: Records, rows: int = 8192) -> Iterator[FloatArray]:
+    """Yield the records in pieces of at most so many, so that what is computed of a piece takes little memory."""
+    for batch in records.batches():
+        for first in range(0, len(batch), rows):
+            yield batch[first : first + rows]

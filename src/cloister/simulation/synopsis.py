@@ -10,7 +10,6 @@ from threading import Lock
 from cloister.errors import ConfigError
 from cloister.job import Job
 from cloister.numeric import FixedPoint
-from cloister.privacy.units import Unit
 from cloister.protocols.synopsis import (
     CODEC,
     LEAKAGE,
@@ -89,15 +88,7 @@ def play_synopsis(stage: Stage) -> Played:
 
 
 def _refuse_what_is_not_built(job: Job) -> None:
-    """Refuse, before anyone has paid, what the algorithm does not keep; the tests of both say when this can go.
-
-    Its queries bound what one record adds. For a whole client the same numbers on a card would be a false promise.
-    """
-    if job.budget is not None and job.budget.unit is Unit.CLIENT:
-        raise ConfigError(
-            'budget.unit must be "record": the synopsis does not bound yet what a whole client adds; got "client". '
-            "Nothing was released."
-        )
+    """Refuse, before anyone has paid, what the algorithm does not keep; the tests of both say when this can go."""
     if job.choose_k:
         raise ConfigError(
             "clusters.choose_k must be false: the synopsis does not choose k yet; got true. Nothing was released. "

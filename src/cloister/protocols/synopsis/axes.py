@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isqrt, sqrt
+from math import sqrt
 
 import numpy as np
 
-from cloister.kmeans.records import FloatArray, Records
+from cloister.kmeans.records import FloatArray, Records, iterate_chunks
+from cloister.protocols.synopsis.exact import UNITS, count_offsets, measure_lengths
 from cloister.protocols.synopsis.grid import Subspace
+from cloister.protocols.synopsis.middle import shrink_mean
 from cloister.protocols.synopsis.query import Asking, IntArray, Query
-from cloister.protocols.synopsis.settings import NORM_BINS, Settings
-
-_CHUNK_ROWS = 4096
-_CLIPPED = 0.5  # the part of the records that may be longer than the radius: the median
+from cloister.protocols.synopsis.settings import Settings
 
 # Weights of z_i z_i and z_i z_j (i < j) in the released vector. With 1 and sqrt 2 its norm would be |z|^2 and all its
 # entries equally noisy; 5 and 7 are integers with 7^2 = 2 * 5^2 - 1, so the squared norm is at most 25 |z|^4.
@@ -32,68 +31,6 @@ class Spread:
     """The trace of the covariance."""
 
 
-def find_middle(settings: Settings, *, l2_squared: int, records: float) -> Asking[FloatArray]:
-    """Release the sum of the records; return their mean, shrunk towards the middle of the domain by its noise.
-
-    Privacy
-    -------
-    A record becomes an integer vector z, |z| <= c: a record of length sqrt(d), the longest, becomes one of length c.
-    The squared L2 norm is at most c^2 <= ``l2_squared``.
-    """
-    d = settings.dimensions
-    longest = isqrt(l2_squared)
-    scale = (longest - sqrt(d) / 2 - 1) / sqrt(d)  # rounding to integers adds at most sqrt(d)/2 to the length
-
-    def measure(party: Records) -> IntArray:
-        sums = np.zeros(d, dtype=np.int64)
-        for batch in party.batches():
-            for first in range(0, len(batch), _CHUNK_ROWS):
-                sums += np.rint(batch[first : first + _CHUNK_ROWS] * scale).astype(np.int64).sum(axis=0)
-        return sums
-
-    total = yield Query(name="sum of all records", measure=measure, length=d, l2_squared=longest**2)
-    return np.clip(_shrink_mean(total / (scale * records), settings.noise_std / (scale * records)), -1.0, 1.0)
-
-
-def _shrink_mean(mean: FloatArray, noise_std: float) -> FloatArray:
-    """James and Stein, positive part."""
-    square = max(float(mean @ mean), 1e-300)
-    return mean * max(0.0, 1.0 - max(len(mean) - 2, 0) * noise_std**2 / square)
-
-
-def find_radius(settings: Settings, *, l2_squared: int, records: float, middle: FloatArray) -> Asking[float]:
-    """Release a histogram of the records' distances from the middle over geometric bins; return about the median.
-
-    Privacy
-    -------
-    A record adds a to one bin: squared L2 norm a^2 <= ``l2_squared``.
-    """
-    height = isqrt(l2_squared)
-    longest = sqrt(settings.dimensions) + float(np.sqrt(middle @ middle))
-    radii = longest * 2.0 ** (-np.arange(NORM_BINS) / 4)  # falling; bin i holds the lengths in (radii[i + 1], radii[i]]
-
-    def measure(party: Records) -> IntArray:
-        counts = np.zeros(NORM_BINS, dtype=np.int64)
-        for batch in party.batches():
-            lengths = np.sqrt(((batch - middle) ** 2).sum(axis=1))
-            # searchsorted wants rising edges; what is shorter than the last edge is in the last bin.
-            bins = NORM_BINS - 1 - np.searchsorted(radii[:0:-1], lengths, side="left")
-            counts += np.bincount(bins, minlength=NORM_BINS)
-        return height * counts
-
-    total = yield Query(
-        name="histogram of distances from the middle",
-        measure=measure,
-        length=NORM_BINS,
-        l2_squared=height**2,
-        state=middle.tobytes(),
-    )
-    noise_std = settings.noise_std / height
-    longer = np.cumsum(total / height)  # longer[i]: the records longer than radii[i + 1]
-    fits = np.flatnonzero(longer + noise_std * np.sqrt(np.arange(1, NORM_BINS + 1)) > _CLIPPED * records)
-    return float(radii[fits[0]]) if fits.size else float(radii[-1])
-
-
 def find_axes(
     settings: Settings, *, l2_squared: int, records: float, middle: FloatArray, radius: float
 ) -> Asking[Spread]:
@@ -106,19 +43,19 @@ def find_axes(
     most b^2 c^2 + 25 c^4 <= ``l2_squared``.
     """
     d = settings.dimensions
+    typical = radius
+    if settings.client_level:  # no need to shorten typical records: a party's vector is bounded as a whole
+        radius = 2 * radius
     longest, sum_weight = _scale_moments(l2_squared)
     reach = longest - sqrt(d) / 2 - 1  # rounding to integers adds at most sqrt(d)/2 to the length; 1 for doubles
 
     def measure(party: Records) -> IntArray:
         sums = np.zeros(d, dtype=np.int64)
         moments = np.zeros((d, d), dtype=np.int64)
-        for batch in party.batches():
-            for first in range(0, len(batch), _CHUNK_ROWS):
-                points = batch[first : first + _CHUNK_ROWS] - middle
-                lengths = np.sqrt((points**2).sum(axis=1))
-                z = np.rint(points * (reach / np.maximum(lengths, radius))[:, None])
-                sums += z.sum(axis=0).astype(np.int64)
-                moments += (z.T @ z).astype(np.int64)  # integers below 2^53: exact
+        for points in iterate_chunks(party):
+            z = _shorten(count_offsets(points, middle), radius * UNITS, reach)
+            sums += z.sum(axis=0).astype(np.int64)
+            moments += (z.T @ z).astype(np.int64)  # integers below 2^53: exact
         return np.concatenate([sum_weight * sums, (moments * _weights(d))[np.triu_indices(d)]])
 
     total = yield Query(
@@ -129,7 +66,9 @@ def find_axes(
         state=middle.tobytes() + np.float64(radius).tobytes(),
     )
     unit = radius / reach  # what 1 of z is worth
-    mean = _shrink_mean(
+    if settings.client_level:
+        records = _weigh_by_trace(total[d:], d, noise_std=settings.noise_std) * (unit / typical) ** 2
+    mean = shrink_mean(
         np.asarray(total[:d] * (unit / sum_weight / records), dtype=np.float64),
         settings.noise_std * unit / sum_weight / records,
     )
@@ -139,13 +78,47 @@ def find_axes(
     covariance = second - np.outer(mean, mean)
     values, vectors = np.linalg.eigh(covariance)
     axes = min(d, 2 * settings.clusters)
-    values, vectors = values[::-1][:axes], vectors[:, ::-1][:, :axes]
+    if settings.client_level:
+        noise_std = settings.noise_std / _DIAGONAL * unit**2 / records
+        spreads = correct_spectrum(values[::-1][:axes], base=float(np.median(values)), noise_std=noise_std, d=d)
+    else:
+        spreads = np.maximum(values[::-1][:axes], 0.0)
+    vectors = vectors[:, ::-1][:, :axes]
     signs = np.where(vectors[np.abs(vectors).argmax(axis=0), np.arange(axes)] < 0, -1.0, 1.0)
     return Spread(
-        subspace=Subspace(origin=middle + mean, axes=np.ascontiguousarray(vectors * signs)),
-        deviations=np.sqrt(np.maximum(values, 0.0)),
+        subspace=Subspace(origin=np.clip(middle + mean, -1.0, 1.0), axes=np.ascontiguousarray(vectors * signs)),
+        deviations=np.sqrt(spreads),
         total_variance=float(np.trace(covariance)),
     )
+
+
+def correct_spectrum(values: FloatArray, *, base: float, noise_std: float, d: int) -> FloatArray:
+    """How much records really spread along the axes of a noisy covariance, given its largest eigenvalues.
+
+    Noise of deviation s on the diagonal and s / sqrt 2 off it has eigenvalues in +-e, e = s sqrt(2 d), by the
+    semicircle law. An axis with spread l over the base shows as x = l + e^2 / 4 l and is turned, so that the spread
+    along the axis that is seen is sqrt(x^2 - e^2). For the i-th axis e is replaced by the i-th largest eigenvalue that
+    noise alone has, 3 % more for its fluctuation.
+    """
+    angles = np.linspace(0.0, np.pi, 4001)
+    above = (angles - np.sin(angles) * np.cos(angles)) / np.pi  # the part of the eigenvalues over e cos(angle)
+    ranks = (np.arange(len(values)) + 0.5) / d
+    shown = 1.03 * noise_std * sqrt(2 * d) * np.cos(np.interp(ranks, above, angles))
+    excess = np.maximum(values - base, 0.0)
+    corrected: FloatArray = max(base, 0.0) + np.sqrt(np.maximum(excess**2 - np.maximum(shown, 0.0) ** 2, 0.0))
+    return corrected
+
+
+def _weigh_by_trace(moments: IntArray, d: int, *, noise_std: float) -> float:
+    """The sum of |z|^2 over all records, as parties' scaled vectors have it: read off the diagonal."""
+    diagonal = np.cumsum(np.concatenate([[0], np.arange(d, 1, -1)]))
+    return max(float(moments[diagonal].sum()), noise_std * sqrt(d)) / _DIAGONAL
+
+
+def _shorten(offsets: FloatArray, radius: float, reach: float) -> FloatArray:
+    """Scale the offsets so that the radius becomes ``reach``, shorten what is longer, and round to integers."""
+    shortened: FloatArray = np.rint(offsets * (reach / np.maximum(measure_lengths(offsets), radius))[:, None])
+    return shortened
 
 
 def _scale_moments(l2_squared: int) -> tuple[int, int]:

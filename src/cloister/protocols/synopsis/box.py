@@ -7,7 +7,7 @@ from math import isqrt
 
 import numpy as np
 
-from cloister.kmeans.records import FloatArray, Records
+from cloister.kmeans.records import FloatArray, Records, iterate_chunks
 from cloister.protocols.synopsis.denoising import estimate_counts
 from cloister.protocols.synopsis.query import IDLE, Asking, IntArray, Query
 from cloister.protocols.synopsis.settings import BOX_BINS, Settings
@@ -41,8 +41,8 @@ def find_box(settings: Settings, *, l2_squared: int, records: float) -> Asking[B
 
     def measure(party: Records) -> IntArray:
         counts = np.zeros((d, BOX_BINS), dtype=np.int64)
-        for batch in party.batches():
-            bins = np.clip((batch + 1.0) * (BOX_BINS / 2), 0, BOX_BINS - 1).astype(np.int64)
+        for points in iterate_chunks(party):
+            bins = np.clip((points + 1.0) * (BOX_BINS / 2), 0, BOX_BINS - 1).astype(np.int64)
             bins += BOX_BINS * np.arange(d)
             counts += np.bincount(bins.ravel(), minlength=counts.size).reshape(counts.shape)
         return height * counts.ravel()

@@ -8,23 +8,22 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.kmeans.records import FloatArray, Records
+from cloister.kmeans.records import FloatArray, Records, iterate_chunks
+from cloister.protocols.synopsis.exact import count_offsets, project_offsets
 from cloister.protocols.synopsis.query import IntArray
-
-_CHUNK_ROWS = 8192
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Subspace:
-    """An origin and orthonormal axes: the coordinates of x are (x - origin) . axes."""
+    """An origin in [-1, 1]^d and orthonormal axes: the coordinates of x are (x - origin) . axes."""
 
     origin: FloatArray
     axes: FloatArray
     """(d, m)."""
 
     def project(self, points: FloatArray) -> FloatArray:
-        """Return coordinates, (n, m)."""
-        return (points - self.origin) @ self.axes
+        """Return coordinates, (n, m); those of a record depend on no other record, to the last bit."""
+        return project_offsets(count_offsets(points, self.origin), self.axes)
 
     def embed(self, coordinates: FloatArray) -> FloatArray:
         """Return the points of the subspace with these coordinates, (n, d)."""
@@ -79,9 +78,8 @@ class Grid:
     def count(self, records: Records) -> IntArray:
         """Return the number of records in each cell: each record is in exactly one."""
         counts = np.zeros(self.cells, dtype=np.int64)
-        for batch in records.batches():
-            for first in range(0, len(batch), _CHUNK_ROWS):
-                counts += np.bincount(self.find_cells(batch[first : first + _CHUNK_ROWS]), minlength=self.cells)
+        for points in iterate_chunks(records):
+            counts += np.bincount(self.find_cells(points), minlength=self.cells)
         return counts
 
     def find_cells(self, points: FloatArray) -> NDArray[np.int64]:

@@ -12,23 +12,43 @@ from typing import Literal
 import numpy as np
 
 from cloister.kmeans.records import FloatArray
-from cloister.protocols.synopsis.axes import Spread, find_axes, find_middle, find_radius
+from cloister.protocols.synopsis.axes import Spread, find_axes
 from cloister.protocols.synopsis.box import Box, find_box
 from cloister.protocols.synopsis.grid import Grid, Subspace, choose_bins
+from cloister.protocols.synopsis.middle import find_middle, find_radius
 from cloister.protocols.synopsis.query import IDLE, Asking
 from cloister.protocols.synopsis.settings import PURSE, Settings
 from cloister.protocols.synopsis.start import Start
 
 Route = Literal["direct", "projected"]
 
-_PROJECT_FROM = 2.5  # records over noise, for each column: with less, the axes are those of the noise
-_MOMENT_SHARE = 0.5  # of the budget where the records over noise are just the columns; it falls with their square root
+_MOMENT_LEAST = 1e-4  # below, integers of length c would not carry the digits of 2000 columns
 _CLEAR = 5.0  # records over noise, for each column, from which the axes are clear
 _WIDTH, _WIDTH_CLEAR = 1.6, 2.0  # half the box, in standard deviations along an axis
-_CELL_DIRECT, _CELL_PROJECTED = 3.0, 2.0  # records over noise that a cell should have
 _CELLS_DIRECT, _CELLS_PROJECTED = 8, 16  # cells for each cluster, at least
 _RADIUS_PROJECTED = 1.15  # in standard deviations of the records around their centre
 _STILL = 0.05  # the noise of a step, relative to the radius, below which the radius grows and clips less
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Tuning:
+    """What was found to be best for each unit (docs/study-synopsis.md)."""
+
+    project_from: float
+    """Records over noise, for each column: with less, the axes are those of the noise."""
+    moment_share: float
+    """Of the budget, where the records over noise are just the columns; it falls with their square root."""
+    cell_direct: float
+    cell_projected: float
+    """Records over noise that a cell should have."""
+
+
+_RECORD = _Tuning(project_from=2.5, moment_share=0.5, cell_direct=3.0, cell_projected=2.0)
+_CLIENT = _Tuning(project_from=2.0, moment_share=1.0, cell_direct=5.0, cell_projected=1.0)
+
+
+def _tuning(settings: Settings) -> _Tuning:
+    return _CLIENT if settings.client_level else _RECORD
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,7 +80,7 @@ class Ground:
 def find_ground(settings: Settings, *, l2_squared: int, records: float) -> Asking[Ground]:
     """Choose the route from public values and the noisy number of records, and lay the grid."""
     signal = records * settings.signal(PURSE)
-    if settings.may_project and signal >= _PROJECT_FROM * settings.dimensions:
+    if settings.may_project and signal >= _tuning(settings).project_from * settings.dimensions:
         return (yield from _lay_in_subspace(settings, l2_squared=l2_squared, records=records, signal=signal))
     return (yield from _lay_on_columns(settings, l2_squared=l2_squared, records=records))
 
@@ -76,7 +96,7 @@ def _lay_on_columns(settings: Settings, *, l2_squared: int, records: float) -> A
     left = l2_squared - box.l2_squared
     share = int(knobs.histogram_share_direct * left)
     # The error of a smooth density in d dimensions, bias against noise, is least at this number of cells.
-    wanted = (records * settings.signal(share) / _CELL_DIRECT) ** (2 * d / (2 + d))
+    wanted = (records * settings.signal(share) / _tuning(settings).cell_direct) ** (2 * d / (2 + d))
     cells = np.clip(wanted, min(_CELLS_DIRECT * settings.clusters, knobs.cells_max), knobs.cells_max)
     return Ground(
         grid=Grid(low=box.low, high=box.high, bins=choose_bins(box.high - box.low, float(cells))),
@@ -88,13 +108,15 @@ def _lay_on_columns(settings: Settings, *, l2_squared: int, records: float) -> A
 def _lay_in_subspace(settings: Settings, *, l2_squared: int, records: float, signal: float) -> Asking[Ground]:
     knobs, d = settings.knobs, settings.dimensions
     middle_share, norm_share = int(knobs.middle_share * PURSE), int(knobs.norm_share * PURSE)
-    moment_share = int(min(knobs.moment_share, _MOMENT_SHARE * (d / signal) ** 0.5) * PURSE)
-    middle = yield from find_middle(settings, l2_squared=middle_share, records=records)
+    moment_share = int(
+        min(knobs.moment_share, max(_tuning(settings).moment_share * (d / signal) ** 0.5, _MOMENT_LEAST)) * PURSE
+    )
+    middle = yield from find_middle(settings, l2_squared=middle_share)
     radius = yield from find_radius(settings, l2_squared=norm_share, records=records, middle=middle)
     spread = yield from find_axes(settings, l2_squared=moment_share, records=records, middle=middle, radius=radius)
     left = l2_squared - middle_share - norm_share - moment_share
     share = int(knobs.histogram_share_projected * left)
-    wanted = records * settings.signal(share) / _CELL_PROJECTED
+    wanted = records * settings.signal(share) / _tuning(settings).cell_projected
     cells = np.clip(wanted, min(_CELLS_PROJECTED * settings.clusters, knobs.cells_max), knobs.cells_max)
     width = _WIDTH if signal < _CLEAR * d else _WIDTH_CLEAR
     half = np.minimum(width * spread.deviations, radius)

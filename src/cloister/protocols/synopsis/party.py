@@ -195,5 +195,5 @@ def derive_stream_key(seed: bytes, session: bytes) -> bytes:
 
 def _tag(query: Query, round_: int, key: bytes) -> bytes:
     """A keyed hash of what is measured: equal where parties derived the same question, and fresh in every round."""
-    question = encode_context(round_, query.name, query.length, query.state)
+    question = encode_context(round_, query.name, query.length, query.l2_squared, query.state)
     return hashlib.blake2b(question, key=key, digest_size=TAG_BYTES).digest()

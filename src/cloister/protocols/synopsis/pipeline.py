@@ -14,6 +14,7 @@ import numpy as np
 from cloister.crypto.stream import Stream
 from cloister.kmeans.initialisation import random_in_domain
 from cloister.kmeans.records import FloatArray, Records
+from cloister.protocols.synopsis.client import bound_answers, release_sizes, weigh_clients
 from cloister.protocols.synopsis.ground import Route, find_ground, widen_radii
 from cloister.protocols.synopsis.query import Asking, IntArray, Query
 from cloister.protocols.synopsis.refinement import refine_centres
@@ -50,13 +51,21 @@ class Finding:
 
 def run_synopsis(settings: Settings, stream: Stream) -> Asking[Finding]:
     """Find centres; ``stream`` is common to all parties and decides only where the clustering of cells starts."""
+    asking = _find_centres(settings, stream)
+    return (yield from bound_answers(asking) if settings.client_level else asking)
+
+
+def _find_centres(settings: Settings, stream: Stream) -> Asking[Finding]:
+    """The same steps for both units; with clients every answer is scaled as a whole (client.py)."""
     left = PURSE
     if settings.records is None:
         share = int(settings.knobs.count_share * PURSE)
-        records = yield from _count_records(settings, l2_squared=share)
         left -= share
+        count = release_sizes if settings.client_level else _count_records
+        released_records = yield from count(settings, l2_squared=share)
     else:
-        records = float(settings.records)
+        released_records = float(settings.records)
+    records = weigh_clients(settings, released_records) if settings.client_level else released_records
     ground = yield from find_ground(settings, l2_squared=left, records=records)
     histogram = yield from release_histogram(
         settings, ground.grid, l2_squared=ground.histogram_l2_squared, records=records
@@ -74,8 +83,8 @@ def run_synopsis(settings: Settings, stream: Stream) -> Asking[Finding]:
     )
     return Finding(
         centres=_part_equal_centres(refined.centres, stream.child("equal centres")),
-        weights=refined.weights,
-        released_records=records,
+        weights=refined.weights * (released_records / refined.weights.sum() if settings.client_level else 1.0),
+        released_records=released_records,
         centre_noise=refined.centre_noise,
         rounds=refined.rounds,
         route=ground.route,

@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.errors import LocalProtocolError
 from cloister.kmeans.records import Records
 from cloister.privacy.units import Sensitivity
 
@@ -40,6 +41,13 @@ class Query:
     length: int
     l2_squared: int
     state: bytes = b""
+
+    def __post_init__(self) -> None:
+        if (self.length == 0) != (self.l2_squared == 0) or self.length < 0 or self.l2_squared < 0:
+            raise LocalProtocolError(
+                "a query must cost something exactly where it asks for numbers; "
+                f"got {self.length} numbers at a cost of {self.l2_squared}: this is a bug."
+            )
 
     @property
     def sensitivity(self) -> Sensitivity:

@@ -12,7 +12,8 @@ from cloister.kmeans.records import FloatArray, Records
 from cloister.protocols.synopsis.query import IDLE, Asking, IntArray, Measure, Query
 from cloister.protocols.synopsis.settings import Settings
 
-_COUNT_WEIGHT = 0.25
+_COUNT_PART = 4  # a count weighs a quarter of the longest offset
+_CLIENT_COUNT_PART = 8  # a party's sums are short beside its counts: offsets cancel
 _EM_STEPS = 50
 
 
@@ -52,8 +53,10 @@ def refine_centres(
     """
     k, d = centres.shape
     rounds = choose_rounds(settings, l2_squared=l2_squared, records=records, clusters=k)
-    scale = isqrt(int(l2_squared // rounds / (1 + _COUNT_WEIGHT**2)))
-    count_weight = int(_COUNT_WEIGHT * scale)
+    part = _CLIENT_COUNT_PART if settings.client_level else _COUNT_PART
+    # In integers: rounds * (scale^2 + count_weight^2) <= l2_squared, exactly.
+    scale = isqrt(l2_squared // rounds * part**2 // (part**2 + 1))
+    count_weight = scale // part
     sum_std, count_std = settings.noise_std / scale, settings.noise_std / count_weight
     for t in range(settings.knobs.rounds_max):
         if t >= rounds:
@@ -69,6 +72,9 @@ def refine_centres(
         released = total.reshape(k, d + 1)
         counts = released[:, -1] / count_weight
         if t == 0:  # the histogram has counted them too
+            if settings.client_level:  # in other units: a party's vectors are scaled by other factors
+                factor = max(float(counts.sum()), count_std) / float(weights.sum())
+                weights, weight_variances = weights * factor, weight_variances * factor**2
             counts = (counts / count_std**2 + weights / weight_variances) / (1 / count_std**2 + 1 / weight_variances)
         counts = np.maximum(counts, max(1.0, count_std))
         steps = released[:, :-1] / scale / counts[:, None]

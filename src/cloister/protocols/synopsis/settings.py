@@ -43,13 +43,13 @@ class Knobs:
 
     count_share: float = 0.02
     box_share: float = 0.05
-    middle_share: float = 0.02
-    norm_share: float = 0.02
+    middle_share: float = 0.03
+    norm_share: float = 0.03
     moment_share: float = 0.30
     histogram_share_direct: float = 0.60
-    histogram_share_projected: float = 0.25
+    histogram_share_projected: float = 0.30
     cells_max: int = 6000
-    rounds_min: int = 2
+    rounds_min: int = 3
     rounds_max: int = 8
     restarts: int = 20
 
@@ -157,10 +157,10 @@ class Settings:
         """Every round of the session in order. A round that turns out not to be needed is sent as zeros."""
         d = self.dimensions
         slots = []
-        if self.records is None or self.client_level:
-            slots.append(Slot(name="number of records", length=1))
+        if self.records is None:
+            slots.append(Slot(name="number of records", length=SIZE_BINS if self.client_level else 1))
         if self.may_project:
-            slots.append(Slot(name="middle of the records", length=d))
+            slots.append(Slot(name="middle of the records", length=d + 1))
             slots.append(Slot(name="distances from the middle", length=NORM_BINS))
             slots.append(Slot(name="second moments", length=d + d * (d + 1) // 2))
         else:
@@ -179,6 +179,7 @@ DIRECT_DIMENSIONS = 5
 """Up to so many columns the grid is laid on the columns themselves."""
 BOX_BINS = 16
 NORM_BINS = 24
+SIZE_BINS = 20
 
 
 def _require(holds: bool, name: str, must: str, value: object) -> None:

@@ -1,0 +1,86 @@
+"""The best that can be made of a synopsis's totals: how well they fit what one unit would have added.
+
+The adversary runs the same algorithm on the same totals, so it knows every question, and it is given all records but
+one unit's. It subtracts what these add and looks for the rest, v, in noise of one scale: for Gaussian noise the most
+powerful statistic is the likelihood ratio, sum over rounds of <x, v> - |v|^2 / 2 (Neyman and Pearson). Questions, and
+with them v, change from run to run, which is why no fixed projection of the totals would do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.crypto import Stream
+from cloister.kmeans.records import Records
+from cloister.protocols.synopsis.pipeline import Finding, run_synopsis
+from cloister.protocols.synopsis.query import Asking, IntArray, Query
+from cloister.protocols.synopsis.settings import PURSE, Settings, Slot
+
+_RAW_ENTRIES = 32  # of each slot, as they were read: for noise that is the same twice
+_FRACTION = 2.0**20  # scores are handed on as integers, in this fraction of the purse
+
+
+class Watch:
+    """The algorithm with every question kept."""
+
+    def __init__(self) -> None:
+        self.queries: list[Query] = []
+
+    def __call__(self, settings: Settings, stream: Stream) -> Asking[Finding]:
+        """Run it."""
+        self.queries.clear()
+        asking = run_synopsis(settings, stream)
+        query = next(asking)
+        while True:
+            self.queries.append(query)
+            total = yield query
+            try:
+                query = asking.send(total)
+            except StopIteration as stop:
+                found: Finding = stop.value
+                return found
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Unit:
+    """What the adversary is given.
+
+    Parameters
+    ----------
+    known
+        Every party's records on the input without the unit.
+    without, present
+        The one party's records that differ, on either input.
+    """
+
+    known: tuple[Records, ...]
+    without: Records
+    present: Records
+
+    def read(self, queries: Sequence[Query], totals: Sequence[IntArray]) -> NDArray[np.int64]:
+        """Return one run's view: the score of all rounds, that of each, and the first entries of each slot."""
+        scores, entries = [], []
+        for query, total in zip(queries, totals, strict=True):
+            rest, added = total.copy(), np.zeros(query.length, dtype=np.int64)
+            if query.length:
+                rest[: query.length] -= sum(query.measure(records) for records in self.known)
+                added = query.measure(self.present) - query.measure(self.without)
+            v = added.astype(np.float64)
+            scores.append(float(rest[: query.length] @ v - v @ v / 2) * (_FRACTION / PURSE))
+            entries.append(rest[:_RAW_ENTRIES])
+        rounded = np.rint([sum(scores), *scores]).astype(np.int64)
+        return np.concatenate([rounded, *entries])
+
+
+def name_entries(slots: Sequence[Slot]) -> Iterator[str]:
+    """Yield the names of a view's entries, in order."""
+    yield "likelihood ratio of all rounds"
+    for slot in slots:
+        yield f"likelihood ratio of {slot.name!r}"
+    for slot in slots:
+        for entry in range(1, min(slot.length, _RAW_ENTRIES) + 1):
+            yield f"{slot.name!r}, number {entry}"

@@ -1,0 +1,12 @@
+"""Plans: what a job would do, cost and find, from public values alone, before any budget is spent.
+
+Reading order: ``model`` (what a plan says), ``families`` (made-up records), ``trial`` (the algorithm on them),
+``visibility`` (the smallest cluster), ``forecast`` (all cases of the synopsis), ``traffic`` (messages and bytes),
+``draft`` (``plan``: from a job to a plan), ``advice`` and ``text`` (in words). What the numbers mean: docs/plan.md.
+"""
+
+from cloister.planning.draft import plan
+from cloister.planning.model import Case, FamilyLoss, PartyBytes, Plan, Range, RoundNoise, Traffic
+from cloister.planning.text import print_plan
+
+__all__ = ["Case", "FamilyLoss", "PartyBytes", "Plan", "Range", "RoundNoise", "Traffic", "plan", "print_plan"]

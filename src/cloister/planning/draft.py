@@ -1,0 +1,222 @@
+"""From a job to a plan. Only the job is read: its columns, bounds, clusters, budget and the number of its parties."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from cloister.crypto import Stream
+from cloister.crypto.identity import PUBLIC_KEY_BYTES
+from cloister.errors import ConfigError
+from cloister.job import Job
+from cloister.job.protocol_checks import MAX_COUNT, PROTOCOLS
+from cloister.planning.advice import advise_lloyd, advise_synopsis, list_notes
+from cloister.planning.forecast import FULL, QUICK, WIDE, Forecaster, count_trials
+from cloister.planning.model import Case, Plan, RoundNoise, Traffic
+from cloister.planning.traffic import forecast_lloyd, forecast_synopsis
+from cloister.privacy.units import EPSILON_LEAST, EPSILON_MOST
+from cloister.protocols.leakage import LeakageTable, Learns
+from cloister.protocols.multiparty_lloyd import LEAKAGE as LLOYD_LEAKAGE
+from cloister.protocols.multiparty_lloyd import NoisePlan
+from cloister.protocols.synopsis import LEAKAGE, Settings
+from cloister.runtime.progress import OnProgress, Progress
+from cloister.simulation import make_agreement
+from cloister.simulation.synopsis import make_synopsis_agreement
+
+EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0)
+RECORDS = (1_000, 10_000, 100_000, 1_000_000)
+"""Tried where the job does not say how many records there are, and nobody else does."""
+
+
+def plan(
+    job: Job,
+    *,
+    records: int | None = None,
+    epsilons: Sequence[float] = EPSILONS,
+    quick: bool = False,
+    on_progress: OnProgress | None = None,
+) -> Plan:
+    """Say what a job would do, cost and find, before anything is spent. No table is opened.
+
+    Parameters
+    ----------
+    job
+        What is to be agreed.
+    records
+        About how many records all parties have together, where the job does not declare it. It is a private number:
+        guess it from what is public.
+    epsilons
+        To compare with the job's own.
+    quick
+        Try less: some seconds instead of half a minute, and coarser.
+    on_progress
+        Told about each family of made-up records that was tried.
+
+    Raises
+    ------
+    ConfigError
+        If a number is out of range, or if the job declares another number of records.
+    """
+    numbers = _choose_records(job, records)
+    directory = (bytes(PUBLIC_KEY_BYTES),) * len(job.parties)  # who the parties are changes no length
+    if job.protocol.name != "synopsis":
+        return _plan_lloyd(job, numbers, directory)
+    agreement = make_synopsis_agreement(job, directory)
+    settings = agreement.settings
+    cases = _forecast(
+        settings, numbers, epsilons=_choose_epsilons(settings, epsilons), quick=quick, on_progress=on_progress
+    )
+    return _describe(
+        job,
+        numbers,
+        placement=settings.placement.who_adds,
+        leakage=LEAKAGE,
+        breaks_if=agreement.breaks_if,
+        rounds_max=len(settings.slots),
+        traffic=forecast_synopsis(agreement),
+        found=_Found(cases=cases, notes=list_notes(settings, numbers), advice=advise_synopsis(settings, cases)),
+    )
+
+
+def _plan_lloyd(job: Job, numbers: tuple[int, ...], directory: tuple[bytes, ...]) -> Plan:
+    agreement = make_agreement(job, directory)
+    noise = agreement.noise
+    round_noise = () if noise is None else tuple(_noise_of_round(noise, number) for number in numbers)
+    return _describe(
+        job,
+        numbers,
+        placement=None if noise is None else noise.placement.who_adds,
+        leakage=LLOYD_LEAKAGE[agreement.variant],
+        breaks_if=agreement.breaks_if,
+        rounds_max=agreement.iterations,
+        traffic=forecast_lloyd(agreement),
+        found=_Found(round_noise=round_noise, advice=advise_lloyd(agreement.variant, round_noise)),
+    )
+
+
+def _noise_of_round(noise: NoisePlan, records: int) -> RoundNoise:
+    """The noise on a sum, over the records of a cluster of average size."""
+    deviation = noise.placement.total_variance(noise.target) ** 0.5 * noise.encoder.fixed_point.resolution
+    return RoundNoise(records=records, centre_noise=deviation / max(1.0, records / noise.clusters))
+
+
+def _forecast(
+    settings: Settings,
+    numbers: tuple[int, ...],
+    *,
+    epsilons: tuple[float, ...],
+    quick: bool,
+    on_progress: OnProgress | None,
+) -> tuple[Case, ...]:
+    """Try every epsilon with every number; where there are several, the smallest cluster at the job's epsilon only."""
+    several = len(numbers) > 1
+    wanted = [
+        (number, epsilon, not several or epsilon == settings.budget.epsilon)
+        for number in numbers
+        for epsilon in epsilons
+    ]
+    tried, all_trials = 0, count_trials([looks for _, _, looks in wanted])
+
+    def tell(label: str) -> None:
+        nonlocal tried
+        tried += 1
+        if on_progress is not None:
+            on_progress(Progress(step=tried, steps=max(tried, all_trials), label=label, waiting_for=()))
+
+    effort = QUICK if quick else WIDE if several else FULL
+    forecaster = Forecaster(settings, effort=effort, stream=Stream.from_seed(0, "plan"), on_trial=tell)
+    return tuple(
+        forecaster.forecast(epsilon=epsilon, records=number, look_for_smallest=looks)
+        for number, epsilon, looks in wanted
+    )
+
+
+def _choose_records(job: Job, guess: int | None) -> tuple[int, ...]:
+    """The declared number, or the guess, or a few."""
+    declared = job.data.records
+    if guess is None:
+        return tuple(number for number in RECORDS if number >= 10 * job.k) if declared is None else (declared,)
+    if not job.k <= guess <= MAX_COUNT:
+        raise ConfigError(f"records must be from clusters.k = {job.k} to {MAX_COUNT}; got {guess}.")
+    if declared is not None and guess != declared:
+        raise ConfigError(
+            f"records must be what the job declares, data.records = {declared}; got {guess}. Leave one of them out."
+        )
+    return (guess,)
+
+
+def _choose_epsilons(settings: Settings, epsilons: Sequence[float]) -> tuple[float, ...]:
+    """The ones asked for and the job's own, rising."""
+    for epsilon in epsilons:
+        if not EPSILON_LEAST <= epsilon <= EPSILON_MOST:
+            raise ConfigError(f"epsilon must lie between {EPSILON_LEAST:g} and {EPSILON_MOST:g}; got {epsilon:g}.")
+    return tuple(sorted({*epsilons, settings.budget.epsilon}))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Found:
+    """The part of a plan that differs from protocol to protocol."""
+
+    cases: tuple[Case, ...] = ()
+    round_noise: tuple[RoundNoise, ...] = ()
+    notes: tuple[str, ...] = ()
+    advice: str = ""
+
+
+def _describe(
+    job: Job,
+    numbers: tuple[int, ...],
+    *,
+    placement: str | None,
+    leakage: LeakageTable,
+    breaks_if: str,
+    rounds_max: int,
+    traffic: Traffic,
+    found: _Found,
+) -> Plan:
+    budget = job.budget
+    return Plan(
+        name=job.name,
+        protocol=job.protocol.name,
+        parties=len(job.parties),
+        k=job.k,
+        choose_k=job.choose_k,
+        columns=job.columns,
+        why=_explain_choice(job.protocol.name),
+        epsilon=None if budget is None else budget.epsilon,
+        delta=None if budget is None else budget.delta,
+        unit=None if budget is None else budget.unit.value,
+        who_adds_noise=placement,
+        learned=_sum_up(leakage),
+        breaks_if=breaks_if,
+        declared_records=job.data.records,
+        records=numbers,
+        rounds_max=rounds_max,
+        traffic=traffic,
+        cases=found.cases,
+        round_noise=found.round_noise,
+        notes=found.notes,
+        advice=found.advice,
+    )
+
+
+def _explain_choice(name: str) -> str:
+    others = ", ".join(other for other in PROTOCOLS if other != name)
+    if name == "synopsis":
+        return f"rows are split across organisations, so the default, synopsis, is used; also: {others}."
+    return f"the job names {name}; the default for rows split across organisations is synopsis; also: {others}."
+
+
+def _sum_up(leakage: LeakageTable) -> str:
+    """The leakage table in one line: what each role learns that is not its own."""
+    parts = []
+    for role, rows in groupby(leakage.rows, key=lambda row: row.role):
+        name = {"coordinator": "the coordinator", "party": "each party"}[role]
+        learned = [row for row in rows if row.learns not in (Learns.NOTHING, Learns.OWN)]
+        kinds = [
+            f"{'; '.join(row.meaning for row in alike)} ({how.value})"
+            for how, alike in groupby(learned, key=lambda row: row.learns)
+        ]
+        parts.append(f"{name} learns {' and '.join(kinds) or 'nothing'}")
+    return "; ".join(parts) + "."

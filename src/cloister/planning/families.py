@@ -1,0 +1,133 @@
+"""Families of made-up records, the same for everyone: what a plan runs the algorithm on instead of the tables.
+
+Round normal clusters around centres that a sphere packing spreads over the domain. With deviation s in each direction
+and distance D between neighbours, the separation index of Qiu and Joe (data.separation) is J = (x - z) / (x + z), x =
+D / 2s, z = 1.96: so s = D (1 - J) / (2 z (1 + J)) gives any degree of separation, in any number of dimensions.
+Bounds are taken to fit: the extremes of each column are the ends of its domain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial.distance import pdist
+from scipy.special import ndtri
+
+from cloister.crypto import Stream
+from cloister.data.separation import SYNTH_OVERLAPPING, SYNTH_SEPARATED
+from cloister.data.synthetic import Sample, scale_to_domain
+from cloister.kmeans.initialisation import sphere_packing
+from cloister.kmeans.records import FloatArray
+
+_QUANTILE = -float(ndtri(0.025))
+_UNBALANCED = 16.0  # the largest cluster over the smallest
+_MIDDLING = 0.5  # the separation of the unbalanced clusters
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """One kind of records.
+
+    Attributes
+    ----------
+    name
+        In plain words.
+    even
+        Whether there are clusters, all of about the same size.
+    draw
+        (stream, records, k, d) to points in [-1, 1]^d, in random order.
+    """
+
+    name: str
+    even: bool
+    draw: Callable[[Stream, int, int, int], FloatArray]
+
+
+def place_clusters(stream: Stream, sizes: list[int], d: int, separation: float) -> Sample:
+    """Draw round clusters of these sizes, each at least so separated from the next, in the order of the sizes."""
+    centres = sphere_packing(stream.child("centres"), len(sizes), d)
+    apart = float(pdist(centres).min()) if len(sizes) > 1 else 1.0
+    deviation = apart * (1.0 - separation) / (2.0 * _QUANTILE * (1.0 + separation))
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    points = centres[labels] + deviation * stream.child("points").normal(labels.size, d)
+    return scale_to_domain(Sample(points=points, labels=labels, centres=centres))
+
+
+def share_out(records: int, weights: FloatArray) -> list[int]:
+    """Split a number of records in proportion to the weights, to the last one, none empty if there are enough."""
+    ends = np.rint(np.cumsum(weights) / weights.sum() * (records - len(weights))).astype(int)
+    return [int(size) + 1 for size in np.diff(ends, prepend=0)]
+
+
+def _draw_even(separation: float) -> Callable[[Stream, int, int, int], FloatArray]:
+    def draw(stream: Stream, records: int, k: int, d: int) -> FloatArray:
+        return _shuffle(stream, place_clusters(stream, share_out(records, np.ones(k)), d, separation).points)
+
+    return draw
+
+
+def _draw_unbalanced(stream: Stream, records: int, k: int, d: int) -> FloatArray:
+    sizes = share_out(records, _UNBALANCED ** -np.linspace(0.0, 1.0, k))
+    return _shuffle(stream, place_clusters(stream, sizes, d, _MIDDLING).points)
+
+
+def _draw_uniform(stream: Stream, records: int, k: int, d: int) -> FloatArray:
+    return 2.0 * stream.child("points").uniform(records, d) - 1.0
+
+
+def _shuffle(stream: Stream, points: FloatArray) -> FloatArray:
+    return points[stream.child("order").permutation(len(points))]
+
+
+FAMILIES = (
+    Family(name="well separated", even=True, draw=_draw_even(SYNTH_SEPARATED)),
+    Family(name="overlapping", even=True, draw=_draw_even(SYNTH_OVERLAPPING)),
+    Family(name="unbalanced (16 to 1)", even=False, draw=_draw_unbalanced),
+    Family(name="no clusters", even=False, draw=_draw_uniform),
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Planting:
+    """Well separated clusters, one of which can have any size.
+
+    Attributes
+    ----------
+    others
+        Records of the other k - 1 clusters, in random order.
+    planted
+        Records of the one, as many as an even share and more.
+    centre
+        The middle of the one.
+    gap
+        How far the middle of the next cluster is.
+    """
+
+    others: FloatArray
+    planted: FloatArray
+    centre: FloatArray
+    gap: float
+
+    def with_size(self, size: int, *, records: int) -> FloatArray:
+        """Return so many records, ``size`` of them in the planted cluster."""
+        return np.concatenate([self.others[: records - size], self.planted[:size]])
+
+    def is_found_by(self, centres: FloatArray) -> bool:
+        """Whether a centre lies nearer to the planted cluster's middle than half way to the next cluster's."""
+        return bool(np.sqrt(((centres - self.centre) ** 2).sum(axis=1)).min() < self.gap / 2)
+
+
+def plant_cluster(stream: Stream, records: int, k: int, d: int) -> Planting:
+    """Draw clusters for `Planting`; k must be at least 2."""
+    most = -(-records // k)
+    sizes = [most, *share_out(records, np.ones(k - 1))]
+    sample = place_clusters(stream, sizes, d, SYNTH_SEPARATED)
+    centre = sample.centres[0]
+    return Planting(
+        others=_shuffle(stream, sample.points[most:]),
+        planted=sample.points[:most],
+        centre=centre,
+        gap=float(np.sqrt(((sample.centres[1:] - centre) ** 2).sum(axis=1)).min()),
+    )

@@ -1,0 +1,158 @@
+"""What the synopsis is expected to find: every family of made-up records, at every epsilon and number of records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from cloister.crypto import Stream
+from cloister.planning.families import FAMILIES, Family, Planting, plant_cluster
+from cloister.planning.model import Case, FamilyLoss, Range
+from cloister.planning.trial import Scaling, Yardstick
+from cloister.planning.visibility import Visibility, find_smallest_cluster
+from cloister.protocols.synopsis import Settings
+
+OnTrial = Callable[[str], None]
+"""Told what was tried, once for each family or planted cluster of a case."""
+
+_PLANTINGS = 4
+_FIRST_SIZE = 0.25  # of an even share
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How much is tried.
+
+    Attributes
+    ----------
+    numbers
+        Made-up records times columns, about; never fewer than ``records_least`` records nor 20 for each cluster.
+    records_least, records_most
+        Made-up records.
+    runs
+        On each family, with other noise; at least two, or nothing can be said about the spread.
+    trials
+        Planted clusters.
+    restarts
+        The most starts when cells are clustered; a run makes ``Knobs.restarts``.
+    """
+
+    numbers: int
+    records_least: int
+    records_most: int
+    runs: int
+    trials: int
+    restarts: int
+
+    def choose_records(self, records: int, settings: Settings) -> int:
+        """Return how many records to make up."""
+        enough = max(self.records_least, self.numbers // settings.dimensions)
+        return min(records, max(min(enough, self.records_most), 20 * settings.clusters))
+
+    def limit(self, settings: Settings) -> Settings:
+        """Return the settings with as many restarts as are tried."""
+        knobs = settings.knobs
+        return replace(settings, knobs=replace(knobs, restarts=min(knobs.restarts, self.restarts)))
+
+
+FULL = Effort(numbers=4 * 10**5, records_least=2000, records_most=10_000, runs=3, trials=24, restarts=20)
+WIDE = replace(FULL, runs=2, trials=16)
+"""For several numbers of records: four times the cases."""
+QUICK = Effort(numbers=10**5, records_least=1000, records_most=4000, runs=2, trials=12, restarts=4)
+
+
+class Forecaster:
+    """Tries a job's settings on made-up records; keeps what several cases can share.
+
+    Parameters
+    ----------
+    settings
+        Of the job; cases differ in epsilon only.
+    effort
+        How much is tried.
+    stream
+        Decides the records and the noise.
+    on_trial
+        Told about each family and planted cluster.
+    """
+
+    def __init__(self, settings: Settings, *, effort: Effort, stream: Stream, on_trial: OnTrial) -> None:
+        self._settings = effort.limit(settings)
+        self._effort = effort
+        self._stream = stream
+        self._on_trial = on_trial
+        self._yardsticks: dict[tuple[str, int], Yardstick] = {}
+        self._plantings: dict[int, tuple[Planting, ...]] = {}
+        self._last: tuple[float, float] | None = None  # a smallest cluster, relative to an even share; and its signal
+
+    def forecast(self, *, epsilon: float, records: int, look_for_smallest: bool) -> Case:
+        """Return what to expect for one epsilon and number of records."""
+        budget = replace(self._settings.budget, epsilon=epsilon)
+        scaling = Scaling(
+            settings=replace(self._settings, budget=budget),
+            records=records,
+            tried=self._effort.choose_records(records, self._settings),
+        )
+        losses, spreads = [], []
+        route, cells, rounds = None, 0, 0
+        for family in FAMILIES:
+            yardstick = self._find_yardstick(family, scaling.tried)
+            streams = [self._stream.child(family.name, "run", run) for run in range(self._effort.runs)]
+            rehearsals = [scaling.run(yardstick.points, stream) for stream in streams]
+            runs = [rehearsal.finding.centres for rehearsal in rehearsals]
+            losses.append(
+                FamilyLoss(family=family.name, ratio=sum(map(yardstick.measure_ratio, runs)) / self._effort.runs)
+            )
+            if family.even:
+                spreads.append(yardstick.measure_spread(runs))
+            if route is None:
+                first = rehearsals[0]
+                route, rounds, cells = first.finding.route, first.finding.rounds, scaling.count_cells(first)
+            self._on_trial(f"epsilon {epsilon:g}, {records:,} records: {family.name}")
+        assert route is not None
+        seen = self._look_for_smallest(scaling) if look_for_smallest and self._settings.clusters > 1 else None
+        return Case(
+            epsilon=epsilon,
+            records=records,
+            route=route,
+            cells=cells,
+            rounds=rounds,
+            losses=tuple(losses),
+            centre_noise=Range(low=min(spreads), high=max(spreads)),
+            smallest_cluster=None if seen is None or seen.hidden else round(seen.size * records / scaling.tried),
+            looked_for_smallest=seen is not None,
+        )
+
+    def _find_yardstick(self, family: Family, tried: int) -> Yardstick:
+        if (family.name, tried) not in self._yardsticks:
+            stream = self._stream.child(family.name, tried)
+            points = family.draw(stream, tried, self._settings.clusters, self._settings.dimensions)
+            self._yardsticks[family.name, tried] = Yardstick(points, stream.child("yardstick"))
+        return self._yardsticks[family.name, tried]
+
+    def _look_for_smallest(self, scaling: Scaling) -> Visibility:
+        """Begin where the last case ended, allowing for its signal: less noise, smaller clusters."""
+        tried, k = scaling.tried, self._settings.clusters
+        if tried not in self._plantings:
+            self._plantings[tried] = tuple(
+                plant_cluster(self._stream.child("plant", i, tried), tried, k, self._settings.dimensions)
+                for i in range(_PLANTINGS)
+            )
+        share = tried / k
+        signal = scaling.records / scaling.settings.noise_std
+        start = _FIRST_SIZE if self._last is None else self._last[0] * self._last[1] / signal
+        seen = find_smallest_cluster(
+            scaling,
+            self._plantings[tried],
+            start=start * share,
+            trials=self._effort.trials,
+            stream=self._stream.child("visibility"),
+        )
+        self._last = (seen.size / share, signal)
+        self._on_trial(f"epsilon {scaling.settings.budget.epsilon:g}, {scaling.records:,} records: planted clusters")
+        return seen
+
+
+def count_trials(cases: Sequence[bool]) -> int:
+    """Return how often ``on_trial`` is called for cases that do or do not look for the smallest cluster."""
+    return sum(len(FAMILIES) + looks for looks in cases)

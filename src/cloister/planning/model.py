@@ -1,0 +1,169 @@
+"""What a plan is: frozen values, all of them from the job file and from made-up records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from cloister.data.columns import Column
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range:
+    """The least and the most over the families that were tried."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class FamilyLoss:
+    """How good the centres were on one family of made-up records."""
+
+    family: str
+    ratio: float
+    """The loss over that of k-means without privacy on the same records, mean over the runs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What to expect for one number of records and one epsilon.
+
+    Attributes
+    ----------
+    epsilon, records
+        For which.
+    route
+        Where the histogram is laid: on the columns, or on axes found in noisy second moments.
+    cells, rounds
+        Cells of the histogram, and rounds of Lloyd's algorithm that are needed.
+    losses
+        One for each family.
+    centre_noise
+        The standard deviation of a coordinate of a centre of average size from run to run, columns scaled to [-1, 1];
+        over the families whose clusters are all of about that size.
+    smallest_cluster
+        Records that a compact cluster apart from all others must have to get a centre in half of the runs. None where
+        not even one of average size does, or where it was not looked for.
+    looked_for_smallest
+        Whether it was.
+    """
+
+    epsilon: float
+    records: int
+    route: Literal["direct", "projected"]
+    cells: int
+    rounds: int
+    losses: tuple[FamilyLoss, ...]
+    centre_noise: Range
+    smallest_cluster: int | None
+    looked_for_smallest: bool
+
+    @property
+    def loss_ratio(self) -> Range:
+        """Over all families."""
+        ratios = [loss.ratio for loss in self.losses]
+        return Range(low=min(ratios), high=max(ratios))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundNoise:
+    """What to expect of noisy Lloyd for one number of records: the noise of its last round on a centre."""
+
+    records: int
+    centre_noise: float
+    """The standard deviation of a coordinate of a centre of average size, columns scaled to [-1, 1]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartyBytes:
+    """What one party's link carries if nobody drops out."""
+
+    bytes_up: int
+    bytes_down: int
+    messages_up: int
+    messages_down: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Traffic:
+    """What goes over the wire if nobody drops out.
+
+    Attributes
+    ----------
+    steps
+        Exchanges between the coordinator and the parties, one after another.
+    leader
+        Party 1, which seals the common seed to the others.
+    other
+        Each other party.
+    total_bytes
+        Of all parties, both ways.
+    at_most
+        Whether the run may stop earlier.
+    """
+
+    steps: int
+    leader: PartyBytes
+    other: PartyBytes
+    total_bytes: int
+    at_most: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a job would do, cost and find, said before anything is spent. No table was opened for it.
+
+    Attributes
+    ----------
+    name, protocol, parties, k, choose_k, columns
+        As in the job; with ``choose_k``, ``k`` is the most.
+    why
+        Why this protocol, and which others there are.
+    epsilon, delta, unit
+        The budget; None where the job is not differentially private.
+    who_adds_noise
+        In words; None without noise.
+    learned, breaks_if
+        Who learns what, and which coalition breaks it.
+    declared_records
+        The number of records that the job declares public.
+    records
+        For which numbers of records the plan was made, rising.
+    rounds_max
+        Rounds on the wire, needed or not.
+    traffic
+        Messages and bytes.
+    cases
+        With the synopsis: each epsilon and number of records that was tried.
+    round_noise
+        With mask-noise-average: one for each number of records.
+    notes, advice
+        What the reader must know besides, and what follows from it.
+    """
+
+    name: str
+    protocol: str
+    parties: int
+    k: int
+    choose_k: bool
+    columns: tuple[Column, ...]
+    why: str
+    epsilon: float | None
+    delta: float | None
+    unit: str | None
+    who_adds_noise: str | None
+    learned: str
+    breaks_if: str
+    declared_records: int | None
+    records: tuple[int, ...]
+    rounds_max: int
+    traffic: Traffic
+    cases: tuple[Case, ...] = ()
+    round_noise: tuple[RoundNoise, ...] = ()
+    notes: tuple[str, ...] = ()
+    advice: str = ""
+
+    def find_case(self, *, epsilon: float, records: int) -> Case:
+        """Return the case of one epsilon and number of records."""
+        return next(case for case in self.cases if (case.epsilon, case.records) == (epsilon, records))

@@ -1,0 +1,165 @@
+"""A plan as people read it: what would run, what it is expected to find, what it costs, and what to do."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from cloister.planning.model import Case, PartyBytes, Plan
+from cloister.report.digits import format_bytes, format_count
+from cloister.report.layout import make_table, print_heading, print_line, print_table
+
+_MOST_COLUMNS = 12
+
+
+def print_plan(plan: Plan, console: Console) -> None:
+    """Print a plan."""
+    k = f"at most {plan.k}" if plan.choose_k else f"{plan.k}"
+    console.print(Text(f"{plan.name}: a plan for {k} clusters over the records of {plan.parties:,} parties"))
+    print_line(console, "From the job file and made-up records only: no table was opened, nothing was spent.")
+    _print_what_runs(plan, console)
+    if plan.cases:
+        _print_losses(plan, console)
+        _print_families(plan, console)
+    if plan.cases or plan.round_noise:
+        _print_noise(plan, console)
+    _print_traffic(plan, console)
+    for note in plan.notes:
+        print_line(console, note)
+    print_heading(console, "Advice")
+    print_line(console, plan.advice)
+
+
+def _print_what_runs(plan: Plan, console: Console) -> None:
+    print_heading(console, "What would run")
+    print_line(console, f"Protocol: {plan.protocol}: {plan.why}")
+    own = _own_cases(plan)
+    if own:
+        routes = sorted({case.route for case in own})
+        where = {"direct": "on the columns themselves", "projected": "on axes found in noisy second moments"}
+        print_line(
+            console,
+            f"Route: {' or '.join(routes)}: the histogram is laid {' or '.join(where[route] for route in routes)}, "
+            f"with {_span([case.cells for case in own])} cells; then {_span([case.rounds for case in own])} rounds of "
+            f"Lloyd's algorithm. {plan.rounds_max} rounds on the wire, those not needed as zeros.",
+        )
+    else:
+        print_line(console, f"Rounds: {plan.rounds_max}{' at most' if plan.traffic.at_most else ''}.")
+    if plan.epsilon is not None and plan.delta is not None:
+        unit = {"record": "any one record", "client": "any one party's whole table"}[plan.unit or "record"]
+        print_line(console, f"Budget: epsilon = {plan.epsilon:g}, delta = {plan.delta:.3g}, for {unit}.")
+        print_line(console, f"Noise: {plan.who_adds_noise}")
+    print_line(console, f"Leaks: {plan.learned}")
+    print_line(console, f"Breaks if: {plan.breaks_if}")
+
+
+def _own_cases(plan: Plan) -> list[Case]:
+    """The cases of the job's own epsilon."""
+    return [case for case in plan.cases if case.epsilon == plan.epsilon]
+
+
+def _span(numbers: list[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _print_losses(plan: Plan, console: Console) -> None:
+    """Print the table over epsilon; with several numbers of records, first the one over these."""
+    if len(plan.records) == 1:
+        print_heading(console, f"What to expect of {plan.records[0]:,} records")
+        _print_cases(plan, list(plan.cases), console, heading="epsilon")
+    else:
+        print_heading(console, f"What to expect at epsilon = {plan.epsilon:g}, by the number of records")
+        _print_cases(plan, _own_cases(plan), console, heading="records")
+        print_heading(console, "Loss over that without privacy, by epsilon and number of records")
+        table = make_table("epsilon", *(f"{number:,}" for number in plan.records), left=0)
+        for epsilon in sorted({case.epsilon for case in plan.cases}):
+            ratios = [plan.find_case(epsilon=epsilon, records=number).loss_ratio for number in plan.records]
+            table.add_row(_mark(plan, epsilon), *(f"{_ratio(one.low)} to {_ratio(one.high)}" for one in ratios))
+        print_table(console, table)
+
+
+def _print_cases(plan: Plan, cases: list[Case], console: Console, *, heading: str) -> None:
+    table = make_table(heading, "loss / without privacy", "centre noise, % of range", "smallest cluster seen", left=0)
+    for case in cases:
+        loss, noise = case.loss_ratio, case.centre_noise
+        table.add_row(
+            _mark(plan, case.epsilon) if heading == "epsilon" else f"{case.records:,}",
+            f"{_ratio(loss.low)} to {_ratio(loss.high)}",
+            f"{50 * noise.low:.2g} to {50 * noise.high:.2g}",
+            _smallest(case),
+        )
+    print_table(console, table)
+    print_line(
+        console,
+        "Ranges are over families of made-up records. Loss: mean squared distance to the nearest centre. Smallest "
+        "cluster: compact, apart from all others, found in half of the runs.",
+    )
+
+
+def _print_families(plan: Plan, console: Console) -> None:
+    own = _own_cases(plan)
+    print_heading(console, f"Loss over that without privacy at epsilon = {plan.epsilon:g}, by family")
+    table = make_table("family", *(f"{case.records:,} records" for case in own))
+    for row in zip(*(case.losses for case in own), strict=True):
+        table.add_row(row[0].family, *(_ratio(loss.ratio) for loss in row))
+    print_table(console, table)
+
+
+def _print_noise(plan: Plan, console: Console) -> None:
+    """Print the noise on a centre of average size for each column, in original units."""
+    noises = [(case.records, case.centre_noise.low, case.centre_noise.high) for case in _own_cases(plan)]
+    noises += [(case.records, case.centre_noise, case.centre_noise) for case in plan.round_noise]
+    print_heading(console, "Noise on a centre of average size, in original units (standard deviation)")
+    table = make_table("column", *(f"{records:,} records" for records, _, _ in noises))
+    for column in plan.columns[:_MOST_COLUMNS]:
+        half = (column.high - column.low) / 2
+        spans = [(f"{low * half:.2g}", f"{high * half:.2g}") for _, low, high in noises]
+        table.add_row(Text(column.name), *(low if low == high else f"{low} to {high}" for low, high in spans))
+    print_table(console, table)
+    if len(plan.columns) > _MOST_COLUMNS:
+        print_line(console, f"and {len(plan.columns) - _MOST_COLUMNS} more columns, the same part of their ranges")
+    if plan.cases:
+        print_line(
+            console,
+            "How far a centre moves from run to run where clusters are clear; where there are none, k-means itself has "
+            "many answers, and centres move freely among them.",
+        )
+    else:
+        print_line(console, "Of each round; the last one's is in the result.")
+
+
+def _print_traffic(plan: Plan, console: Console) -> None:
+    print_heading(console, "Traffic" + (" at most" if plan.traffic.at_most else ""))
+    table = make_table("party", "sent", "received", "messages out", "messages in")
+    rows: list[tuple[str, PartyBytes]] = [("each", plan.traffic.other)]
+    if plan.traffic.leader != plan.traffic.other:
+        rows = [("the first", plan.traffic.leader), ("each other", plan.traffic.other)]
+    for name, party in rows:
+        table.add_row(
+            name,
+            format_bytes(party.bytes_up),
+            format_bytes(party.bytes_down),
+            f"{party.messages_up:,}",
+            f"{party.messages_down:,}",
+        )
+    print_table(console, table)
+    print_line(
+        console,
+        f"{format_bytes(plan.traffic.total_bytes)} in all, in {plan.traffic.steps} steps, if nobody drops out.",
+    )
+
+
+def _mark(plan: Plan, epsilon: float) -> str:
+    """Show which epsilon is the job's."""
+    return f"(job) {epsilon:g}" if epsilon == plan.epsilon else f"{epsilon:g}"
+
+
+def _ratio(ratio: float) -> str:
+    return f"{ratio:.3f}" if ratio < 2 else f"{ratio:.1f}"
+
+
+def _smallest(case: Case) -> str:
+    if not case.looked_for_smallest:
+        return "-"
+    return "none" if case.smallest_cluster is None else f"about {format_count(case.smallest_cluster)} records"

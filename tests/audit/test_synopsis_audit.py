@@ -1,0 +1,305 @@
+"""A4 on the synopsis: a sound session is not refuted, and one broken on purpose is.
+
+Some audits run whole sessions: seeds, masks, messages. Others rehearse, which finds the same totals bit for bit
+(tests/protocols/test_synopsis_session.py) at a third of the time. ``CLOISTER_LONG=1`` runs all of them as sessions.
+"""
+
+import os
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from cloister.audit import Neighbour, audit, matched_filter, synopsis_sessions
+from cloister.audit.adversary import KeptNoise
+from cloister.audit.end_to_end import prepare_audit
+from cloister.audit.matched_filter import Watch
+from cloister.audit.synopsis_sessions import SynopsisSessions
+from cloister.cli import app
+from cloister.cli.failures import EXIT_REFUTED
+from cloister.crypto import Stream
+from cloister.data import Column
+from cloister.errors import BudgetError
+from cloister.job import Budget, DataOptions, Job, JobParty, ProtocolOptions
+from cloister.privacy.placement import Shared
+from cloister.privacy.simulation_sampler import SimulationSampler
+from cloister.privacy.units import Unit
+from cloister.protocols.synopsis import Knobs, NoBooks, axes, client, denoising, pipeline, refinement
+from cloister.protocols.synopsis.query import Query
+from cloister.protocols.synopsis.settings import PURSE
+
+LONG = bool(os.environ.get("CLOISTER_LONG"))
+FEW = 400  # runs per input, the fewest that an audit takes: for what gives itself away
+# Where the mutant costs four times the claimed rho: the mean bound is then some four deviations above the claim.
+QUADRUPLE_COST = 4000 if LONG else 1200
+KNOBS = Knobs(cells_max=16, rounds_min=2, rounds_max=2, restarts=1)
+REAL_DRAW = SimulationSampler.draw
+REAL_PIPELINE = pipeline.run_synopsis
+
+
+@pytest.fixture(autouse=True)
+def _think_less(monkeypatch):
+    """What is made of a total costs no privacy; here it need not be good."""
+    monkeypatch.setattr(denoising, "_STEPS", 2)
+    monkeypatch.setattr(refinement, "_EM_STEPS", 2)
+
+
+def make_job(*, dimensions=1, unit=Unit.RECORD, records=None, knobs=KNOBS, **options):
+    return Job(
+        name="audited",
+        k=1,
+        columns=tuple(Column(name=f"x{i}", low=0, high=10) for i in range(dimensions)),
+        parties=(JobParty(name="a"), JobParty(name="b")),
+        protocol=ProtocolOptions(**options),
+        data=DataOptions(records=records),
+        budget=Budget(epsilon=8.0, delta=1e-6, unit=unit),
+        synopsis=knobs,
+    )
+
+
+class Rehearsed(SynopsisSessions):
+    """The same algorithm, records and noise without messages: what `rehearse` does, for this adversary."""
+
+    def _run_once(self, tables, samplers, entropies):
+        settings = self._agreement.settings
+        for sampler in samplers:
+            sampler.start()
+        watch, totals = Watch(), []
+        asking = watch(settings, Stream(entropies[0].bytes(32)))
+        query = next(asking)
+        for slot in settings.slots:
+            total = samplers[0].draw(settings.target, slot.length)
+            for table in tables:
+                total[: query.length] += query.measure(table)
+            totals.append(total)
+            try:
+                query = asking.send(total[: query.length])
+            except StopIteration:
+                break
+        return self._unit.read(watch.queries, totals)
+
+
+def run_audit(job, *, runs=FEW, attack=0, whole=False, monkeypatch=None):
+    if not (whole or LONG):
+        monkeypatch.setattr(synopsis_sessions, "SynopsisSessions", Rehearsed)
+    prepared = prepare_audit(job)
+    stream = Stream.from_seed(5, "synopsis audit")
+    return audit(prepared.attacks[attack], claim=prepared.claim, stream=stream, runs=runs)
+
+
+# --- sound ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"placement": "shared", "colluding_max": 1}, {"placement": "local"}], ids=lambda given: str(given)
+)
+def test_a_sound_session_is_not_refuted(options):
+    report = run_audit(make_job(**options), whole=True)
+    assert not report.violates, report.text()
+    assert report.claim.epsilon == 8.0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"dimensions": 6}, {"records": 80}, {"unit": Unit.CLIENT}, {"unit": Unit.CLIENT, "dimensions": 6}],
+    ids=["projected", "public n", "client", "client, projected"],
+)
+def test_no_route_is_refuted_and_the_attack_is_alive(options, monkeypatch):
+    """The attack sees a good part of the rho that there is, so it would see more of it."""
+    report = run_audit(make_job(**options), runs=QUADRUPLE_COST, monkeypatch=monkeypatch)
+    assert not report.violates, report.text()
+    assert report.rho_lower > 0.15 * report.claim.rho
+    assert "likelihood ratio" in report.event
+
+
+def test_a_record_far_outside_adds_no_more_than_one_in_the_corner(monkeypatch):
+    monkeypatch.setattr(synopsis_sessions, "SynopsisSessions", Rehearsed)
+    corner, outside = (
+        attack.run(Neighbour.WITH, 5, Stream.from_seed(1, "same")) for attack in prepare_audit(make_job()).attacks
+    )
+    assert np.array_equal(corner, outside)
+
+
+def test_a_rehearsed_attack_reads_what_a_session_shows(monkeypatch):
+    """Both kinds of run show the same unit in noise of the same size."""
+    whole = prepare_audit(make_job()).attacks[0]
+    monkeypatch.setattr(synopsis_sessions, "SynopsisSessions", Rehearsed)
+    rehearsed = prepare_audit(make_job()).attacks[0]
+    views = [attack.run(Neighbour.WITHOUT, 60, Stream.from_seed(1, "pair"))[:, 0] for attack in (whole, rehearsed)]
+    assert len(whole.labels) == len(rehearsed.labels)
+    assert abs(np.log(views[0].std() / views[1].std())) < 0.7  # five deviations of the logarithm of such a ratio
+    assert len(np.unique(views[0])) == 60  # every session has its own noise
+
+
+# --- mutants of the noise -------------------------------------------------------------------------------------------
+
+
+def half_noise(self, mechanism, entries, on_progress=None):
+    return REAL_DRAW(self, replace(mechanism, sigma=mechanism.sigma / 2), entries)
+
+
+def one_seed_for_two_noises(self, mechanism, entries, on_progress=None):
+    return np.repeat(REAL_DRAW(self, mechanism, 1), entries)
+
+
+def reused_in_every_round(self, mechanism, entries, on_progress=None):
+    """The generator of the noise is started anew in every round."""
+    if not self._drawn:
+        self._kept = REAL_DRAW(self._sampler, mechanism, 1000)
+    self._drawn.append(self._kept[:entries].copy())
+    return self._drawn[-1].copy()
+
+
+def test_half_the_noise_is_refuted(monkeypatch):
+    monkeypatch.setattr(SimulationSampler, "draw", half_noise)
+    assert run_audit(make_job(), runs=QUADRUPLE_COST, monkeypatch=monkeypatch).violates
+
+
+def test_one_seed_for_two_noises_is_refuted(monkeypatch):
+    monkeypatch.setattr(SimulationSampler, "draw", one_seed_for_two_noises)
+    report = run_audit(make_job(), whole=True)
+    assert report.violates
+    assert "move together" in report.event
+
+
+def test_noise_reused_across_rounds_is_refuted(monkeypatch):
+    monkeypatch.setattr(KeptNoise, "draw", reused_in_every_round)
+    report = run_audit(make_job(), monkeypatch=monkeypatch)
+    assert report.violates
+    assert "move together" in report.event
+
+
+def test_noise_that_the_receiver_knows_is_refuted(monkeypatch):
+    """The mutant of shared noise: only the adversary adds any, and it can subtract its own."""
+    monkeypatch.setattr(Shared, "mechanism_for_share", lambda self, target: replace(target, sigma=1e-3))
+    monkeypatch.setattr(Shared, "released_mechanism", lambda self, target: target)
+    assert run_audit(make_job(placement="shared", colluding_max=1), whole=True).violates
+
+
+# --- mutants of what a record adds ----------------------------------------------------------------------------------
+
+
+def doubled(settings, stream):
+    """Half the sensitivity: records add twice what the queries declare."""
+    asking = REAL_PIPELINE(settings, stream)
+    query = next(asking)
+    while True:
+        total = yield replace(query, measure=lambda records, query=query: 2 * query.measure(records))
+        try:
+            query = asking.send(total // 2)
+        except StopIteration as stop:
+            return stop.value
+
+
+def unclipped_offsets(records, centres, radii, *, scale, count_weight):
+    out = np.zeros((len(centres), centres.shape[1] + 1), dtype=np.int64)
+    for batch in records.batches():
+        out[0, :-1] += np.rint((batch - centres[0]) / radii[0] * scale).astype(np.int64).sum(axis=0)  # k = 1
+        out[0, -1] += count_weight * len(batch)
+    return out
+
+
+def unshortened_moments(offsets, radius, reach):
+    return np.rint(offsets * (reach / radius))
+
+
+def test_half_the_sensitivity_is_refuted(monkeypatch):
+    monkeypatch.setattr(matched_filter, "run_synopsis", doubled)
+    assert run_audit(make_job(), runs=QUADRUPLE_COST, monkeypatch=monkeypatch).violates
+
+
+def test_lloyd_offsets_that_are_not_clipped_are_refuted(monkeypatch):
+    monkeypatch.setattr(refinement, "sum_offsets", unclipped_offsets)
+    report = run_audit(make_job(), monkeypatch=monkeypatch)
+    assert report.violates
+    assert "Lloyd" in report.event or "all rounds" in report.event
+
+
+def test_moments_that_are_not_clipped_are_refuted(monkeypatch):
+    monkeypatch.setattr(axes, "_shorten", unshortened_moments)
+    report = run_audit(make_job(dimensions=6), monkeypatch=monkeypatch)
+    assert report.violates
+    assert "second moments" in report.event or "all rounds" in report.event
+
+
+def test_a_client_that_is_not_bounded_is_refuted(monkeypatch):
+    monkeypatch.setattr(client, "bound_client", lambda exact, l2_squared: exact)
+    assert run_audit(make_job(unit=Unit.CLIENT), monkeypatch=monkeypatch).violates
+
+
+# --- mutants of the budget ------------------------------------------------------------------------------------------
+
+
+def take_the_whole_purse(monkeypatch):
+    """Count, histogram and rounds of Lloyd's algorithm: three times the purse, and a little for the box."""
+    for name in ("_count_records", "release_histogram", "refine_centres"):
+        real = getattr(pipeline, name)
+        monkeypatch.setattr(
+            pipeline,
+            name,
+            lambda *given, real=real, **options: real(*given, **{**options, "l2_squared": PURSE}),
+        )
+
+
+def test_a_purse_that_is_spent_more_than_once_is_refused_by_the_books(monkeypatch):
+    take_the_whole_purse(monkeypatch)
+    with pytest.raises(BudgetError):
+        run_audit(make_job(), whole=True)
+
+
+def test_a_purse_that_is_spent_more_than_once_is_refuted(monkeypatch):
+    """Where the books do not look."""
+    take_the_whole_purse(monkeypatch)
+    monkeypatch.setattr(synopsis_sessions, "Accountant", Unlimited)
+    assert run_audit(make_job(), runs=QUADRUPLE_COST, monkeypatch=monkeypatch).violates
+
+
+class Unlimited(NoBooks):
+    """Books without a limit."""
+
+    def __init__(self, budget):
+        self._budget = budget
+
+    def would_spend(self, releases):
+        from cloister.privacy.accounting import Accountant  # noqa: PLC0415 (the name is patched elsewhere)
+
+        return Accountant(self._budget).would_spend(releases)
+
+
+def test_an_idle_round_that_carries_data_for_nothing_is_refuted(monkeypatch):
+    """With one declared record the box and all rounds but the first of Lloyd's algorithm are idle."""
+    smuggled = Query(name="nothing", measure=lambda records: count_all(records), length=1, l2_squared=1)
+    object.__setattr__(smuggled, "l2_squared", 0)  # a query itself refuses to ask for nothing in return
+    monkeypatch.setattr(refinement, "IDLE", smuggled)
+    job = make_job(records=1, knobs=replace(KNOBS, rounds_min=1, rounds_max=5))
+    report = run_audit(job, whole=True, runs=600)
+    assert report.violates
+    honest = replace(smuggled, measure=lambda records: np.zeros(0, np.int64), length=0, l2_squared=0)
+    monkeypatch.setattr(refinement, "IDLE", honest)
+    assert not run_audit(job, runs=600, monkeypatch=monkeypatch).violates
+
+
+def count_all(records):
+    """As large as a whole purse allows."""
+    return np.array([2**28 * sum(len(batch) for batch in records.batches())], dtype=np.int64)
+
+
+# --- the command ----------------------------------------------------------------------------------------------------
+
+
+def test_the_command_audits_the_default_protocol(tmp_path, monkeypatch):
+    path = tmp_path / "job.toml"
+    path.write_text(
+        'name = "small"\n[budget]\nepsilon = 8\ndelta = 1e-6\n[clusters]\nk = 1\n'
+        "[synopsis]\ncells_max = 16\nrounds_min = 1\nrounds_max = 1\nrestarts = 1\n[columns]\nx = { low = 0, high = 10 }\n"
+        '[[parties]]\nname = "a"\ndata = "a.csv"\n[[parties]]\nname = "b"\ndata = "b.csv"\n'
+    )
+    monkeypatch.setattr(synopsis_sessions, "SynopsisSessions", Rehearsed)
+    sound = CliRunner().invoke(app, ["audit", str(path), "--claim", "--runs", "400"])
+    assert sound.exit_code == 0, sound.output
+    assert "is consistent with the claim" in sound.stdout
+    monkeypatch.setattr(SimulationSampler, "draw", one_seed_for_two_noises)
+    broken = CliRunner().invoke(app, ["audit", str(path), "--claim", "--runs", "400"])
+    assert broken.exit_code == EXIT_REFUTED
+    assert "VIOLATES the claim" in broken.stdout

@@ -1,0 +1,496 @@
+"""A3: whatever was released before, one unit moves the next answer by at most what the query declares, in integers.
+
+The algorithm is driven through its routes by made-up totals, likely and hostile: the guarantee is for every sequence of
+released numbers. At each query real and extreme tables are measured with and without one record.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cloister.crypto import Stream
+from cloister.errors import ConfigError, LocalProtocolError
+from cloister.kmeans.offsets import sum_offsets
+from cloister.kmeans.records import ArrayRecords
+from cloister.numeric import FixedPoint
+from cloister.privacy.units import Budget, Unit
+from cloister.protocols.synopsis import axes, client, grid, refinement
+from cloister.protocols.synopsis.axes import find_axes
+from cloister.protocols.synopsis.client import bound_client
+from cloister.protocols.synopsis.grid import Grid, Subspace
+from cloister.protocols.synopsis.middle import find_middle
+from cloister.protocols.synopsis.pipeline import run_synopsis
+from cloister.protocols.synopsis.query import Query
+from cloister.protocols.synopsis.settings import PURSE, Knobs, Settings
+from tests.harness import blobs
+
+MOODS = ("true", "noise", "zeros", "huge", "hugely negative", "one entry", "alternating")
+FAST = Knobs(cells_max=64, rounds_max=4, restarts=1)
+KNOBS = (
+    FAST,
+    Knobs(cells_max=16, rounds_min=1, rounds_max=1, restarts=1),
+    Knobs(
+        cells_max=200,
+        rounds_min=5,
+        rounds_max=5,
+        restarts=1,
+        count_share=0.3,
+        box_share=0.6,
+        moment_share=0.6,
+        histogram_share_direct=0.9,
+        histogram_share_projected=0.9,
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A session's public values, what its totals look like, and records to tell apart."""
+
+    settings: Settings
+    moods: tuple[str, ...]
+    seed: int
+    rows: np.ndarray
+    one: np.ndarray
+
+
+def make_total(mood, query, exact, rng, noise_std):
+    """What a round might release; nothing about it may matter."""
+    noise = np.rint(rng.normal(scale=noise_std, size=query.length)).astype(np.int64)
+    if mood == "true":
+        return exact + noise
+    if mood == "huge":
+        return np.full(query.length, 2**62) + noise
+    if mood == "hugely negative":
+        return np.full(query.length, -(2**62)) + noise
+    if mood == "one entry":
+        return np.where(np.arange(query.length) == query.length // 2, 2**50, 0)
+    if mood == "alternating":
+        return np.where(np.arange(query.length) % 2, 2**40, -(2**40))
+    return noise if mood == "noise" else np.zeros(query.length, dtype=np.int64)
+
+
+def walk(case, pipeline=run_synopsis):
+    """Yield every query of one session."""
+    rng = np.random.default_rng(case.seed)
+    public = case.settings
+    background = ArrayRecords(FixedPoint().quantise(blobs(200, public.dimensions, 3, seed=case.seed)))
+    asking = pipeline(public, Stream.from_seed(case.seed, "common"))
+    query = next(asking)
+    slots = public.slots
+    for number, slot in enumerate(slots):
+        assert query.length <= slot.length
+        yield query
+        total = make_total(
+            case.moods[number % len(case.moods)], query, query.measure(background), rng, public.noise_std
+        )
+        try:
+            query = asking.send(total)
+        except StopIteration:
+            assert number == len(slots) - 1
+            return
+
+
+def measure(query, points):
+    return query.measure(ArrayRecords(np.ascontiguousarray(points)))
+
+
+def square(vector):
+    """The squared L2 norm, exactly."""
+    if np.square(vector, dtype=np.float64).sum() < 2.0**62:
+        return int(np.dot(vector, vector))
+    return sum(int(number) ** 2 for number in vector)
+
+
+def extremes(query, case):
+    """Records that queries may treat specially: corners, the middle, and, in a Lloyd round, the very centres."""
+    d = case.settings.dimensions
+    found = [np.ones(d), -np.ones(d), np.zeros(d), np.where(np.arange(d) % 2, 1.0, -1.0), np.eye(d)[0]]
+    if query.name.startswith("Lloyd"):
+        k = query.length // (d + 1)
+        centres = np.frombuffer(query.state, np.float64)[: k * d].reshape(k, d)
+        found += [centres[0], np.clip((centres[0] + centres[-1]) / 2, -1, 1)]  # off the grid: stricter than need be
+    return found
+
+
+def check(case, queries):
+    """The property, and the sum over the session."""
+    spent = [0] * 64
+    allowed = 0
+    for query in queries:
+        allowed += query.l2_squared
+        assert allowed <= PURSE
+        without = measure(query, case.rows)
+        assert without.dtype == np.int64
+        assert without.shape == (query.length,)
+        for number, one in enumerate([case.one, case.one[::-1], *case.rows[:1], *extremes(query, case)]):
+            alone = measure(query, one[None])
+            assert square(alone) <= query.l2_squared, query.name
+            assert sum(abs(int(entry)) for entry in alone) <= query.sensitivity.l1
+            spent[number] += square(alone)
+            for table in (np.vstack([case.rows, one]), np.vstack([one, case.rows])):
+                # Equality, not only a bound: nobody else's part depends on the record, wherever in the table it is.
+                assert np.array_equal(measure(query, table) - without, alone), query.name
+    assert max(spent) <= PURSE
+
+
+def check_client(case, queries):
+    """The same for whole tables: one party more or less, whatever it holds."""
+    d = case.settings.dimensions
+    corner, many = np.ones((1, d)), FixedPoint().quantise(blobs(300, d, 3, seed=case.seed))
+    tables = [case.rows, case.one[None], corner, np.repeat(corner, 500, axis=0), np.vstack([corner, -corner]), many]
+    spent, allowed = [0] * len(tables), 0
+    for query in queries:
+        allowed += query.l2_squared
+        assert allowed <= PURSE
+        assert not measure(query, np.zeros((0, d))).any()  # a party without records is one that is not there
+        for number, table in enumerate(tables):
+            vector = measure(query, table)
+            assert square(vector) <= query.l2_squared, query.name
+            assert sum(abs(int(entry)) for entry in vector) <= query.sensitivity.l1
+            spent[number] += square(vector)
+    assert max(spent) <= PURSE
+
+
+coordinates = st.one_of(
+    st.sampled_from([-1.0, 1.0, 0.0, 2.0**-16, -(2.0**-16), 0.125, -0.875]),
+    st.integers(-(2**16), 2**16).map(lambda units: units / 2**16),
+)
+
+
+@st.composite
+def cases(draw, unit=Unit.RECORD):
+    d = draw(st.sampled_from([1, 2, 3, 5, 6, 7, 12]))
+    public = Settings(
+        clusters=draw(st.integers(1, 4)),
+        dimensions=d,
+        budget=Budget(epsilon=draw(st.sampled_from([0.02, 1.0, 8.0, 200.0])), delta=1e-6, unit=unit),
+        parties=2,
+        records=draw(st.sampled_from([None, 1, 200, 10**12])),
+        knobs=draw(st.sampled_from(KNOBS)),
+    )
+    rows = draw(st.lists(st.lists(coordinates, min_size=d, max_size=d), min_size=0, max_size=5))
+    return Case(
+        settings=public,
+        moods=tuple(draw(st.lists(st.sampled_from(MOODS), min_size=1, max_size=5))),
+        seed=draw(st.integers(0, 2**16)),
+        rows=np.array(rows).reshape(-1, d),
+        one=np.array(draw(st.lists(coordinates, min_size=d, max_size=d))),
+    )
+
+
+@settings(max_examples=150, deadline=None)
+@given(cases())
+def test_one_record_moves_every_answer_by_its_own_vector_within_the_bound(case):
+    check(case, walk(case))
+
+
+@settings(max_examples=100, deadline=None)
+@given(cases(unit=Unit.CLIENT))
+def test_one_client_moves_every_answer_within_the_bound_whatever_its_table(case):
+    check_client(case, walk(case))
+
+
+def typical(d, *, clusters=3, epsilon=8.0, unit=Unit.RECORD, moods=("true",), **options):
+    """A session that goes as sessions go, and a record in a corner."""
+    budget = Budget(epsilon=epsilon, delta=1e-6, unit=unit)
+    public = Settings(clusters=clusters, dimensions=d, budget=budget, parties=2, knobs=FAST, **options)
+    rows = FixedPoint().quantise(blobs(5, d, 2, seed=3))
+    return Case(settings=public, moods=moods, seed=5, rows=rows, one=np.ones(d))
+
+
+def test_the_walks_ask_every_kind_of_question():
+    """The property is about all of them."""
+    names = {query.name for d in (2, 7) for query in walk(typical(d, epsilon=60.0))}
+    assert {name.partition(":")[0] for name in names} == {
+        "number of records",
+        "histogram of each column",
+        "sum and number of all records",
+        "histogram of distances from the middle",
+        "sums and second moments",
+        "histogram",
+        *(f"Lloyd round {number}" for number in range(1, 5)),
+    }
+    assert "nothing" in {query.name for query in walk(typical(7, epsilon=0.02))}
+
+
+@pytest.mark.parametrize(("d", "least"), [(1, 0.99), (2, 0.99), (7, 0.9), (100, 0.7)])
+def test_a_record_in_a_corner_uses_most_of_the_purse(d, least):
+    """The bounds are not far from tight, so that little noise is wasted."""
+    case = typical(d)
+    spent = sum(square(measure(query, case.one[None])) for query in walk(case))
+    assert least * PURSE <= spent <= PURSE
+
+
+@pytest.mark.parametrize("d", [1, 2, 10, 100, 784])
+def test_the_property_in_many_dimensions(d):
+    for moods in (("true",), ("huge", "noise"), ("zeros",)):
+        case = typical(d, moods=moods)
+        check(case, walk(case))
+
+
+@pytest.mark.parametrize("d", [1, 2, 100, 784])
+def test_the_property_of_clients_in_many_dimensions(d):
+    for moods in (("true",), ("huge", "noise"), ("zeros",)):
+        case = typical(d, moods=moods, unit=Unit.CLIENT)
+        check_client(case, walk(case))
+
+
+shares = st.floats(1e-4, 0.999)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    count=shares,
+    box=shares,
+    middle=shares,
+    norms=shares,
+    moment=shares,
+    histogram=shares,
+    rounds=st.integers(1, 50),
+    d=st.sampled_from([1, 3, 7]),
+    public=st.sampled_from([None, 1, 10**9]),
+    seed=st.integers(0, 2**16),
+)
+def test_no_split_of_the_budget_passes_the_purse(count, box, middle, norms, moment, histogram, rounds, d, public, seed):
+    """To the last unit: the splits are computed from doubles."""
+    total = (count + max(box, middle + norms + moment)) / 0.99
+    knobs = Knobs(
+        cells_max=16,
+        restarts=1,
+        rounds_min=rounds,
+        rounds_max=rounds,
+        count_share=count / max(total, 1),
+        box_share=box / max(total, 1),
+        middle_share=middle / max(total, 1),
+        norm_share=norms / max(total, 1),
+        moment_share=moment / max(total, 1),
+        histogram_share_direct=histogram,
+        histogram_share_projected=histogram,
+    )
+    case = replace(typical(d, clusters=1, records=public), seed=seed)
+    case = replace(case, settings=replace(case.settings, knobs=knobs))
+    assert sum(query.l2_squared for query in walk(case)) <= PURSE
+
+
+@pytest.mark.parametrize("rounds", range(1, 9))
+def test_a_split_that_leaves_nothing_over_is_split_exactly(rounds):
+    """Purses just at, below and above rounds * (a^2 + (a/4)^2): where the rounding of a double would overspend."""
+    public = typical(1).settings
+    public = replace(public, knobs=replace(FAST, rounds_min=rounds, rounds_max=rounds))
+    for a in (2**24 + 4, 2**27, 2**27 - 4, 3 * 2**25 + 8):
+        full = rounds * (a**2 + (a // 4) ** 2)
+        for purse in (full - 1, full, full + 1):
+            asking = refinement.refine_centres(
+                public,
+                l2_squared=purse,
+                records=100.0,
+                centres=np.zeros((1, 1)),
+                radii=np.ones(1),
+                weights=np.ones(1),
+                weight_variances=np.ones(1),
+            )
+            query = next(asking)
+            assert rounds * query.l2_squared <= purse
+            assert query.l2_squared > (purse // rounds) * (1 - 2**-20)
+
+
+# --- one record's part, taken alone -------------------------------------------------------------------------------
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    d=st.sampled_from([1, 2, 3, 50, 2000]),
+    scale=st.sampled_from([30, 1000, 2**20, 2**28, 2**40]),
+    radius=st.sampled_from([1e-100, 1e-30, 1e-6, 2.0**-17, 0.3, 1.0, 100.0, 1e100]),
+    kind=st.sampled_from(["corner", "centre", "beside", "denormal", "at the radius", "random"]),
+    seed=st.integers(0, 2**16),
+)
+def test_a_clipped_offset_is_never_longer_than_the_scale(d, scale, radius, kind, seed):
+    rng = np.random.default_rng(seed)
+    centre = rng.uniform(-1, 1, d) if seed % 2 else np.zeros(d)
+    direction = rng.normal(size=d)
+    offset = {
+        "corner": rng.choice([-1.0, 1.0], d) - centre,
+        "centre": np.zeros(d),
+        "beside": np.full(d, 2.0**-50),
+        "denormal": np.full(d, 5e-324),
+        "at the radius": direction / np.linalg.norm(direction) * min(radius, 1.0),
+        "random": rng.uniform(-1, 1, d),
+    }[kind]
+    vector = sum_offsets(
+        ArrayRecords((centre + offset)[None]), centre[None], np.array([radius]), scale=scale, count_weight=scale // 4
+    )
+    assert square(vector[0, :-1]) <= scale**2
+    assert vector[0, -1] == scale // 4
+
+
+@pytest.mark.parametrize("radius", [0.0, 1e-310, -1.0, np.nan, np.inf])
+def test_radii_that_clip_nothing_are_refused_whatever_the_records_are(radius):
+    for rows in (np.zeros((0, 1)), np.zeros((1, 1)), np.ones((1, 1))):
+        with pytest.raises(ConfigError, match="radii must be"):
+            sum_offsets(ArrayRecords(rows), np.zeros((1, 1)), np.array([radius]), scale=1000, count_weight=1)
+
+
+@pytest.mark.parametrize("d", [6, 100, 2000])
+def test_middles_and_moments_of_the_longest_records(d):
+    public = typical(d).settings
+    rng = np.random.default_rng(1)
+    rows = np.vstack([np.ones((1, d)), rng.choice([-1.0, 1.0], (1, d)), np.zeros((1, d)), np.eye(d)[:1]])
+    for l2_squared in (PURSE // 10_000, PURSE // 7, PURSE):
+        asked = [
+            next(find_middle(public, l2_squared=l2_squared)),
+            *(
+                next(find_axes(public, l2_squared=l2_squared, records=10.0, middle=middle, radius=radius))
+                for middle in (np.zeros(d), -np.ones(d), rng.uniform(-1, 1, d))
+                for radius in (0.02 * d**0.5, 2 * d**0.5)
+            ),
+        ]
+        for query in asked:
+            assert query.l2_squared <= l2_squared
+            for row in rows:
+                vector = measure(query, row[None])
+                assert square(vector) <= query.l2_squared, query.name
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    entries=st.lists(
+        st.one_of(st.sampled_from([0, 1, -1, 2**62, -(2**63), 2**63 - 1]), st.integers(-(2**63), 2**63 - 1)),
+        min_size=1,
+        max_size=40,
+    ),
+    repeated=st.sampled_from([1, 1000]),
+    l2_squared=st.sampled_from([PURSE, PURSE // 3, 10**6, 10**5]),
+)
+def test_a_clients_vector_is_scaled_into_the_bound(entries, repeated, l2_squared):
+    exact = np.array(entries * repeated, dtype=np.int64)
+    vector = bound_client(exact, l2_squared)
+    assert square(vector) <= l2_squared
+    assert (vector != 0).any() == (exact != 0).any() or l2_squared < 10**6
+    if l2_squared > 10**6 and exact.any():
+        assert square(vector) > 0.99 * l2_squared
+
+
+def table_and_subspace(d, axes_number, seed):
+    rng = np.random.default_rng(seed)
+    basis, _ = np.linalg.qr(rng.normal(size=(d, axes_number)))
+    rows = FixedPoint().quantise(rng.uniform(-1, 1, (67, d)))
+    return rows, Subspace(origin=rng.uniform(-0.2, 0.2, d), axes=np.ascontiguousarray(basis))
+
+
+def alone_differs(d):
+    """How many coordinates of a record change when it is not alone in its table."""
+    rows, subspace = table_and_subspace(d, 5, seed=d)
+    alone = np.vstack([subspace.project(row[None]) for row in rows])
+    return sum(np.count_nonzero(alone[:rest] != subspace.project(rows[:rest])) for rest in (2, 3, 5, 8, 17, 64, 67))
+
+
+@pytest.mark.parametrize("d", [6, 20, 100, 784, 2000])
+def test_a_records_coordinates_do_not_depend_on_who_is_beside_it(d, monkeypatch):
+    """A product of matrices of doubles would: a record on the border of a cell would move when another one comes."""
+    assert alone_differs(d) == 0
+    monkeypatch.setattr(Subspace, "project", lambda self, points: (points - self.origin) @ self.axes)
+    assert alone_differs(d) > 0
+
+
+def test_a_record_on_a_border_stays_where_it_is_when_another_comes(monkeypatch):
+    """The same as a change of the histogram: with doubles, one record more moves two."""
+
+    def most_moved():
+        moved = 0
+        for seed in range(40):
+            rows, subspace = table_and_subspace(20, 1, seed)
+            border = float(subspace.project(rows[:2])[0, 0])  # the first record's coordinate, with company
+            cells = Grid(
+                low=np.array([border - 1]), high=np.array([border + 1]), bins=np.array([2**11]), subspace=subspace
+            )
+            difference = cells.count(ArrayRecords(rows[:2])) - cells.count(ArrayRecords(rows[:1]))
+            moved = max(moved, square(difference))
+        return moved
+
+    assert most_moved() == 1
+    monkeypatch.setattr(Subspace, "project", lambda self, points: (points - self.origin) @ self.axes)
+    assert most_moved() > 1
+
+
+# --- the property can fail ----------------------------------------------------------------------------------------
+
+
+def unclipped_offsets(records, centres, radii, *, scale, count_weight):
+    """Mutant: offsets as long as they are."""
+    out = np.zeros((len(centres), centres.shape[1] + 1), dtype=np.int64)
+    for batch in records.batches():
+        for point in batch:
+            nearest = ((point - centres) ** 2).sum(axis=1).argmin()
+            out[nearest, :-1] += np.rint((point - centres[nearest]) / radii[nearest] * scale).astype(np.int64)
+            out[nearest, -1] += count_weight
+    return out
+
+
+def rounded_up(records, centres, radii, *, scale, count_weight):
+    """Mutant: clips, and forgets that rounding lengthens."""
+    return sum_offsets(records, centres, radii, scale=scale + centres.shape[1], count_weight=count_weight)
+
+
+def unshortened(offsets, radius, reach):
+    """Mutant: second moments of records as long as they are."""
+    return np.rint(offsets * (reach / radius))
+
+
+def two_cells(self, records):
+    """Mutant: a record counts in its cell and in the next."""
+    counts = REAL_COUNT(self, records)
+    return counts + np.roll(counts, 1)
+
+
+REAL_COUNT = Grid.count
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "mutant", "d"),
+    [
+        (refinement, "sum_offsets", unclipped_offsets, 2),
+        (refinement, "sum_offsets", rounded_up, 12),
+        (axes, "_shorten", unshortened, 7),
+        (axes, "_OFF", 10, 7),
+        (grid.Grid, "count", two_cells, 2),
+        (grid.Grid, "count", two_cells, 7),
+    ],
+    ids=["offsets not clipped", "rounding forgotten", "moments not clipped", "weights", "two cells", "in a subspace"],
+)
+def test_the_property_catches_a_step_that_adds_too_much(owner, name, mutant, d, monkeypatch):
+    case = typical(d)
+    check(case, walk(case))
+    monkeypatch.setattr(owner, name, mutant)
+    with pytest.raises(AssertionError):
+        check(case, walk(case))
+
+
+@pytest.mark.parametrize("d", [2, 7])
+def test_the_property_catches_clients_that_are_not_bounded(d, monkeypatch):
+    case = typical(d, unit=Unit.CLIENT)
+    monkeypatch.setattr(client, "bound_client", lambda exact, l2_squared: exact)
+    with pytest.raises(AssertionError):
+        check_client(case, walk(case))
+
+
+def test_the_property_catches_a_purse_spent_twice(monkeypatch):
+    real = refinement.refine_centres
+
+    def overspent(public, *, l2_squared, **options):
+        return real(public, l2_squared=PURSE, **options)
+
+    monkeypatch.setattr("cloister.protocols.synopsis.pipeline.refine_centres", overspent)
+    case = typical(2)
+    with pytest.raises(AssertionError):
+        check(case, walk(case))
+
+
+@pytest.mark.parametrize(("length", "l2_squared"), [(1, 0), (0, 1), (-1, 1), (1, -1)])
+def test_a_question_costs_something_exactly_if_it_asks_for_something(length, l2_squared):
+    with pytest.raises(LocalProtocolError, match="must cost something"):
+        Query(name="bug", measure=lambda records: np.zeros(1, np.int64), length=length, l2_squared=l2_squared)
