@@ -78,7 +78,7 @@ def run_session(iterations: int, *, books: str, sampler: Sampler, folder: Path) 
         if books == "none":
             return NoBooks()
         if books == "accountant" or n == 0:
-            return Books(Accountant(BUDGET))
+            return Books(accountant=Accountant(BUDGET))
         ledger = Ledger(folder / f"{n}-{iterations}-{time.monotonic_ns()}.ledger")
         fingerprint = fingerprint_records([halves[n - 1][:10]], salt=ledger.salt)
         session = ledger.open_session(fingerprint=fingerprint, job="bench", session=SESSION, budget=BUDGET)

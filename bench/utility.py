@@ -1,6 +1,6 @@
 """The default algorithm's marks: loss on the papers' data sets and grids, against every sound peer; and its time.
 
-Run: ``python -m bench.utility`` (some six minutes on two busy cores), with ``--quick`` for three runs of fewer cells,
+Run: ``python -m bench.utility`` (some ten minutes on two busy cores), with ``--quick`` for three runs of fewer cells,
 ``--only table`` (or mixture, grid, client, time) for one part, ``--full`` for all of FastLloyd's grid. Exit code 1 if a
 mark was missed.
 

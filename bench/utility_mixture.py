@@ -14,11 +14,7 @@ import numpy as np
 from bench.sets import MIXTURE_K, draw_mixture
 from bench.utility_runs import Estimate, Pool, find_centres
 from bench.utility_table import SHARED, load_marks
-from cloister.data import Column
-from cloister.errors import ConfigError
-from cloister.job import Job, JobParty, Knobs
 from cloister.privacy.units import Budget, Unit
-from cloister.simulation import simulate
 
 DELTA = 1e-6
 EPSILONS = (0.1, 0.2, 0.4, 1.0, 2.0)
@@ -84,30 +80,9 @@ def print_mixture(pool: Pool, *, runs: int, epsilons: tuple[float, ...] = EPSILO
 
 def print_client_level(pool: Pool, *, runs: int, epsilons: tuple[float, ...] = CLIENT_EPSILONS) -> list[str]:
     """Run and print the client level: a study, without marks; both columns beside it have server data."""
-    if not _is_client_level_built():
-        print("skipped: the synopsis refuses a client as the unit; it does not bound yet what a whole client adds.")
-        return []
     print(f"Mixture, {CLIENTS} clients x {CLIENT_RECORDS}; a unit is a client's whole table; no data at the server.")
     print(f"delta = 1e-6, {runs} runs, excess over the optimum. `published` and `tight` have data at the server.")
     return _print_levels(pool, Unit.CLIENT, runs, epsilons, CLIENT_PEERS, "client", {})
-
-
-def _is_client_level_built() -> bool:
-    """Ask a tiny job: without bounds for a whole client the numbers would be for another promise."""
-    job = Job(
-        name="client",
-        k=1,
-        columns=(Column(name="x", low=-1.0, high=1.0),),
-        parties=(JobParty(name="a"), JobParty(name="b")),
-        budget=Budget(epsilon=1.0, delta=DELTA, unit=Unit.CLIENT),
-        synopsis=Knobs(cells_max=16, rounds_max=2),
-        seed=1,
-    )
-    try:
-        simulate(job, sources={"a": np.zeros((2, 1)), "b": np.zeros((2, 1))}, evaluate=False)
-    except ConfigError:
-        return False
-    return True
 
 
 def _print_levels(

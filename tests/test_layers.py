@@ -27,6 +27,7 @@ LAYERS = {
     "simulation_desks": 9,
     "simulation": 10,
     "audit": 11,
+    "planning": 11,
     "cli": 12,
 }
 BANNED_EVERYWHERE = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal", "random"}

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cloister.data import Column, open_table, sample_folder
     from cloister.errors import CloisterError
     from cloister.job import Budget, DataOptions, Job, JobParty, ProtocolOptions, load_job
+    from cloister.planning import Plan, plan
     from cloister.report import Result, read_result, write_result
     from cloister.simulation import simulate
 
@@ -26,10 +27,12 @@ _HOMES = {
     "DataOptions": "cloister.job",
     "Job": "cloister.job",
     "JobParty": "cloister.job",
+    "Plan": "cloister.planning",
     "ProtocolOptions": "cloister.job",
     "Result": "cloister.report",
     "load_job": "cloister.job",
     "open_table": "cloister.data",
+    "plan": "cloister.planning",
     "read_result": "cloister.report",
     "sample_folder": "cloister.data",
     "simulate": "cloister.simulation",
@@ -43,10 +46,12 @@ __all__ = [
     "DataOptions",
     "Job",
     "JobParty",
+    "Plan",
     "ProtocolOptions",
     "Result",
     "load_job",
     "open_table",
+    "plan",
     "read_result",
     "sample_folder",
     "simulate",

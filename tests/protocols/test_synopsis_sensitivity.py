@@ -25,6 +25,7 @@ from cloister.protocols.synopsis.middle import find_middle
 from cloister.protocols.synopsis.pipeline import run_synopsis
 from cloister.protocols.synopsis.query import Query
 from cloister.protocols.synopsis.settings import PURSE, Knobs, Settings
+from cloister.protocols.synopsis.swaps import Sketch
 from tests.harness import blobs
 
 MOODS = ("true", "noise", "zeros", "huge", "hugely negative", "one entry", "alternating")
@@ -110,7 +111,7 @@ def extremes(query, case):
     d = case.settings.dimensions
     found = [np.ones(d), -np.ones(d), np.zeros(d), np.where(np.arange(d) % 2, 1.0, -1.0), np.eye(d)[0]]
     if query.name.startswith("Lloyd"):
-        k = query.length // (d + 1)
+        k = query.length // (d + 2)
         centres = np.frombuffer(query.state, np.float64)[: k * d].reshape(k, d)
         found += [centres[0], np.clip((centres[0] + centres[-1]) / 2, -1, 1)]  # off the grid: stricter than need be
     return found
@@ -182,7 +183,7 @@ def cases(draw, unit=Unit.RECORD):
     )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(cases())
 def test_one_record_moves_every_answer_by_its_own_vector_within_the_bound(case):
     check(case, walk(case))
@@ -242,7 +243,7 @@ def test_the_property_of_clients_in_many_dimensions(d):
 shares = st.floats(1e-4, 0.999)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     count=shares,
     box=shares,
@@ -278,11 +279,11 @@ def test_no_split_of_the_budget_passes_the_purse(count, box, middle, norms, mome
 
 @pytest.mark.parametrize("rounds", range(1, 9))
 def test_a_split_that_leaves_nothing_over_is_split_exactly(rounds):
-    """Purses just at, below and above rounds * (a^2 + (a/4)^2): where the rounding of a double would overspend."""
+    """Purses just at, below and above rounds * (a^2 + 2 (a/4)^2): where the rounding of a double would overspend."""
     public = typical(1).settings
     public = replace(public, knobs=replace(FAST, rounds_min=rounds, rounds_max=rounds))
     for a in (2**24 + 4, 2**27, 2**27 - 4, 3 * 2**25 + 8):
-        full = rounds * (a**2 + (a // 4) ** 2)
+        full = rounds * (a**2 + 2 * (a // 4) ** 2)
         for purse in (full - 1, full, full + 1):
             asking = refinement.refine_centres(
                 public,
@@ -292,6 +293,8 @@ def test_a_split_that_leaves_nothing_over_is_split_exactly(rounds):
                 radii=np.ones(1),
                 weights=np.ones(1),
                 weight_variances=np.ones(1),
+                sketch=Sketch(points=np.zeros((1, 1)), weights=np.ones(1)),
+                stream=Stream.from_seed(0, "swaps"),
             )
             query = next(asking)
             assert rounds * query.l2_squared <= purse
@@ -322,17 +325,18 @@ def test_a_clipped_offset_is_never_longer_than_the_scale(d, scale, radius, kind,
         "random": rng.uniform(-1, 1, d),
     }[kind]
     vector = sum_offsets(
-        ArrayRecords((centre + offset)[None]), centre[None], np.array([radius]), scale=scale, count_weight=scale // 4
+        ArrayRecords((centre + offset)[None]), centre[None], np.array([radius]), scale=scale, weight=scale // 4
     )
-    assert square(vector[0, :-1]) <= scale**2
-    assert vector[0, -1] == scale // 4
+    assert square(vector[0, :d]) <= scale**2
+    assert 0 <= vector[0, d] <= scale // 4
+    assert vector[0, d + 1] == scale // 4
 
 
 @pytest.mark.parametrize("radius", [0.0, 1e-310, -1.0, np.nan, np.inf])
 def test_radii_that_clip_nothing_are_refused_whatever_the_records_are(radius):
     for rows in (np.zeros((0, 1)), np.zeros((1, 1)), np.ones((1, 1))):
         with pytest.raises(ConfigError, match="radii must be"):
-            sum_offsets(ArrayRecords(rows), np.zeros((1, 1)), np.array([radius]), scale=1000, count_weight=1)
+            sum_offsets(ArrayRecords(rows), np.zeros((1, 1)), np.array([radius]), scale=1000, weight=1)
 
 
 @pytest.mark.parametrize("d", [6, 100, 2000])
@@ -340,13 +344,13 @@ def test_middles_and_moments_of_the_longest_records(d):
     public = typical(d).settings
     rng = np.random.default_rng(1)
     rows = np.vstack([np.ones((1, d)), rng.choice([-1.0, 1.0], (1, d)), np.zeros((1, d)), np.eye(d)[:1]])
-    for l2_squared in (PURSE // 10_000, PURSE // 7, PURSE):
+    for l2_squared in (PURSE // 10_000, PURSE):
         asked = [
             next(find_middle(public, l2_squared=l2_squared)),
             *(
                 next(find_axes(public, l2_squared=l2_squared, records=10.0, middle=middle, radius=radius))
-                for middle in (np.zeros(d), -np.ones(d), rng.uniform(-1, 1, d))
-                for radius in (0.02 * d**0.5, 2 * d**0.5)
+                for middle in (-np.ones(d), rng.uniform(-1, 1, d))
+                for radius in (0.02 * d**0.5, 2 * d**0.5)[: 1 if d > 1000 else 2]
             ),
         ]
         for query in asked:
@@ -373,6 +377,16 @@ def test_a_clients_vector_is_scaled_into_the_bound(entries, repeated, l2_squared
     assert (vector != 0).any() == (exact != 0).any() or l2_squared < 10**6
     if l2_squared > 10**6 and exact.any():
         assert square(vector) > 0.99 * l2_squared
+
+
+@pytest.mark.parametrize("d", [6, 2000])
+def test_a_share_too_small_for_so_many_columns_is_refused(d):
+    """Rather than rounded to vectors that are longer than declared."""
+    public = typical(d).settings
+    with pytest.raises(ConfigError, match="larger share"):
+        next(find_middle(public, l2_squared=4))
+    with pytest.raises(ConfigError, match="larger share"):
+        next(find_axes(public, l2_squared=700, records=10.0, middle=np.zeros(d), radius=1.0))
 
 
 def table_and_subspace(d, axes_number, seed):
@@ -420,20 +434,26 @@ def test_a_record_on_a_border_stays_where_it_is_when_another_comes(monkeypatch):
 # --- the property can fail ----------------------------------------------------------------------------------------
 
 
-def unclipped_offsets(records, centres, radii, *, scale, count_weight):
+def unclipped_offsets(records, centres, radii, *, scale, weight):
     """Mutant: offsets as long as they are."""
-    out = np.zeros((len(centres), centres.shape[1] + 1), dtype=np.int64)
+    out = np.zeros((len(centres), centres.shape[1] + 2), dtype=np.int64)
     for batch in records.batches():
         for point in batch:
             nearest = ((point - centres) ** 2).sum(axis=1).argmin()
-            out[nearest, :-1] += np.rint((point - centres[nearest]) / radii[nearest] * scale).astype(np.int64)
-            out[nearest, -1] += count_weight
+            out[nearest, :-2] += np.rint((point - centres[nearest]) / radii[nearest] * scale).astype(np.int64)
+            out[nearest, -1] += weight
     return out
 
 
-def rounded_up(records, centres, radii, *, scale, count_weight):
+def unclipped_squares(records, centres, radii, *, scale, weight):
+    """Mutant: offsets are clipped, their squared lengths are not."""
+    out = sum_offsets(records, centres, radii, scale=scale, weight=weight)
+    return out + np.rint(3 * out[:, -1:] * np.eye(out.shape[1])[-2]).astype(np.int64)
+
+
+def rounded_up(records, centres, radii, *, scale, weight):
     """Mutant: clips, and forgets that rounding lengthens."""
-    return sum_offsets(records, centres, radii, scale=scale + centres.shape[1], count_weight=count_weight)
+    return sum_offsets(records, centres, radii, scale=scale + centres.shape[1], weight=weight)
 
 
 def unshortened(offsets, radius, reach):
@@ -454,13 +474,22 @@ REAL_COUNT = Grid.count
     ("owner", "name", "mutant", "d"),
     [
         (refinement, "sum_offsets", unclipped_offsets, 2),
+        (refinement, "sum_offsets", unclipped_squares, 2),
         (refinement, "sum_offsets", rounded_up, 12),
         (axes, "_shorten", unshortened, 7),
         (axes, "_OFF", 10, 7),
         (grid.Grid, "count", two_cells, 2),
         (grid.Grid, "count", two_cells, 7),
     ],
-    ids=["offsets not clipped", "rounding forgotten", "moments not clipped", "weights", "two cells", "in a subspace"],
+    ids=[
+        "offsets not clipped",
+        "squares not clipped",
+        "rounding forgotten",
+        "moments not clipped",
+        "weights",
+        "two cells",
+        "in a subspace",
+    ],
 )
 def test_the_property_catches_a_step_that_adds_too_much(owner, name, mutant, d, monkeypatch):
     case = typical(d)

@@ -4,6 +4,9 @@ Reading order: :mod:`~cloister.audit.bounds` (what one event proves), :mod:`~clo
 :mod:`~cloister.audit.statistics` and :mod:`~cloister.audit.digits` (what could tell two inputs apart),
 :mod:`~cloister.audit.events` (the one event that is counted), :mod:`~cloister.audit.harness` (the audit),
 :mod:`~cloister.audit.one_run` (many canaries, one run), :mod:`~cloister.audit.worst_cases` (neighbours to try).
+Whole jobs: :mod:`~cloister.audit.end_to_end`, :mod:`~cloister.audit.adversary`, then
+:mod:`~cloister.audit.lloyd_sessions`, or :mod:`~cloister.audit.synopsis_sessions` with
+:mod:`~cloister.audit.matched_filter`.
 """
 
 from cloister.audit.bounds import (

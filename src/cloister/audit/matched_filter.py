@@ -51,13 +51,13 @@ class Unit:
 
     Parameters
     ----------
-    known
-        Every party's records on the input without the unit.
+    others
+        The records of every party whose records do not differ.
     without, present
-        The one party's records that differ, on either input.
+        Those of the one party whose records do, on either input.
     """
 
-    known: tuple[Records, ...]
+    others: tuple[Records, ...]
     without: Records
     present: Records
 
@@ -65,11 +65,9 @@ class Unit:
         """Return one run's view: the score of all rounds, that of each, and the first entries of each slot."""
         scores, entries = [], []
         for query, total in zip(queries, totals, strict=True):
-            rest, added = total.copy(), np.zeros(query.length, dtype=np.int64)
-            if query.length:
-                rest[: query.length] -= sum(query.measure(records) for records in self.known)
-                added = query.measure(self.present) - query.measure(self.without)
-            v = added.astype(np.float64)
+            rest, without = total.copy(), query.measure(self.without)
+            rest[: query.length] -= sum((query.measure(records) for records in self.others), start=without)
+            v = (query.measure(self.present) - without).astype(np.float64)
             scores.append(float(rest[: query.length] @ v - v @ v / 2) * (_FRACTION / PURSE))
             entries.append(rest[:_RAW_ENTRIES])
         rounded = np.rint([sum(scores), *scores]).astype(np.int64)

@@ -107,7 +107,7 @@ class SynopsisSessions:
             without = make_table(job, harmless)
             present = make_table(job, np.vstack([harmless, rows]))
         self._first = {Neighbour.WITHOUT: without, Neighbour.WITH: present}
-        self._unit = Unit(known=(without, *self._others), without=without, present=present)
+        self._unit = Unit(others=tuple(self._others), without=without, present=present)
 
     def run(self, side: Neighbour, runs: int, stream: Stream) -> NDArray[np.int64]:
         """Return what the second party makes of what it reads, one row a run."""

@@ -32,11 +32,10 @@ def plan(
     from cloister.job import load_job  # noqa: PLC0415
     from cloister.planning import plan as make_plan  # noqa: PLC0415
     from cloister.planning import print_plan  # noqa: PLC0415
-    from cloister.planning.draft import EPSILONS  # noqa: PLC0415
     from cloister.report.layout import make_console  # noqa: PLC0415
 
     job = load_job(job_file)
-    epsilons = EPSILONS if epsilon is None else _read_epsilons(epsilon)
+    epsilons = None if epsilon is None else _read_epsilons(epsilon)
     with show_progress(make_console(stderr=True)) as show:
         made = make_plan(job, records=records, epsilons=epsilons, quick=quick, on_progress=_show_late(show))
     if as_json:

@@ -21,12 +21,15 @@ _RADIUS_LEAST = 1e-100  # squares of shorter offsets are lost; they count as zer
 
 
 def sum_offsets(
-    records: Records, centres: FloatArray, radii: FloatArray, *, scale: int, count_weight: int
+    records: Records, centres: FloatArray, radii: FloatArray, *, scale: int, weight: int
 ) -> NDArray[np.int64]:
-    """Return (k, d + 1): sums of clipped offsets in units of radius / scale, and count_weight times the counts.
+    """Return (k, d + 2): sums of clipped offsets, of weight times their squared lengths, and weight times the counts.
+
+    Offsets are in units of radius / scale, their squared lengths relative to the radius: from 0 to 1.
 
     A record x of centre c and radius r adds z = round(y), y = (x - c) / r scaled so that a length of 1 or more
     becomes scale - sqrt(d)/2 - 1. Rounding adds at most sqrt(d)/2 and doubles less than 1, so |z| <= scale.
+    Its squared length adds an integer from 0 to weight.
     """
     k, d = centres.shape
     reach = scale - sqrt(d) / 2 - 1
@@ -34,14 +37,14 @@ def sum_offsets(
         raise ConfigError(f"scale must be greater than sqrt(d)/2 + 1 and at most 2^40; got {scale} for d = {d}.")
     if not (radii >= _RADIUS_LEAST).all() or np.isinf(radii).any():
         raise ConfigError(f"radii must be finite and at least {_RADIUS_LEAST:g}; got others.")
-    out = np.zeros((k, d + 1), dtype=np.int64)
+    out = np.zeros((k, d + 2), dtype=np.int64)
     for points in iterate_chunks(records, _CHUNK_ROWS):
-        _add_offsets(points, nearest(points, centres).labels, centres, radii, reach, count_weight, out)
+        _add_offsets(points, nearest(points, centres).labels, centres, radii, reach, weight, out)
     return out
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[misc, unused-ignore]
-def _add_offsets(points, labels, centres, radii, reach, count_weight, out):  # type: ignore[no-untyped-def]
+def _add_offsets(points, labels, centres, radii, reach, weight, out):  # type: ignore[no-untyped-def]
     n, d = points.shape
     for i in range(n):
         j = labels[i]
@@ -49,7 +52,10 @@ def _add_offsets(points, labels, centres, radii, reach, count_weight, out):  # t
         for h in range(d):
             offset = points[i, h] - centres[j, h]
             square += offset * offset
-        factor = reach / max(radii[j], np.sqrt(square))
+        length = np.sqrt(square)
+        factor = reach / max(radii[j], length)
         for h in range(d):
             out[j, h] += np.int64(np.rint((points[i, h] - centres[j, h]) * factor))
-        out[j, d] += count_weight
+        relative = min(length / radii[j], 1.0)
+        out[j, d] += np.int64(relative * relative * weight)
+        out[j, d + 1] += weight

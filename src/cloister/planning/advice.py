@@ -18,7 +18,7 @@ def list_notes(settings: Settings, numbers: Sequence[int]) -> tuple[str, ...]:
     notes = []
     if settings.records is not None:
         notes.append(
-            f"The job declares {settings.records:,} records public: they are not hidden, and no budget is spent on them."
+            f"The job declares {settings.records:,} records public: not hidden, and no budget is spent on them."
         )
     elif len(numbers) > 1:
         notes.append(
@@ -35,7 +35,9 @@ def list_notes(settings: Settings, numbers: Sequence[int]) -> tuple[str, ...]:
             "Parties that differ from each other lose more."
         )
     if settings.choose_k:
-        notes.append(f"k is chosen by the run, at most {settings.clusters}; losses are compared at the k that it chose.")
+        notes.append(
+            f"k is chosen by the run, at most {settings.clusters}; losses are compared at the k that it chose."
+        )
     notes.append(
         "Losses and noise are of made-up records whose extremes are the bounds: bounds that are too wide cost more, "
         "and records that are not like any family may do better or worse."
@@ -66,7 +68,9 @@ def _advise_records(settings: Settings, own: Sequence[Case]) -> str:
             "clusters or narrower bounds."
         )
     case = enough[0]
-    said = f"At epsilon = {case.epsilon:g} {case.records:,} records are enough: {_say_smallest(case)}; {_say_loss(case)}."
+    said = (
+        f"At epsilon = {case.epsilon:g}, {case.records:,} records are enough: {_say_smallest(case)}; {_say_loss(case)}."
+    )
     fewer = [other for other in own if other.records < case.records]
     return said + (f" With {fewer[-1].records:,}, {_say_loss(fewer[-1])}." if fewer else "")
 
@@ -85,7 +89,11 @@ def _say_smallest(case: Case) -> str:
         return "there is but one cluster"
     if case.smallest_cluster is None:
         return "even clusters of average size disappear in the noise"
-    return f"clusters smaller than about {format_count(case.smallest_cluster)} records disappear in the noise"
+    said = f"clusters smaller than about {format_count(case.smallest_cluster)} records disappear"
+    without = case.smallest_without_privacy
+    if without is not None and case.smallest_cluster < 2 * without:
+        return f"{said}, hardly more than without privacy"
+    return f"{said} in the noise"
 
 
 def _say_loss(case: Case) -> str:

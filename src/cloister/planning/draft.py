@@ -28,12 +28,19 @@ EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0)
 RECORDS = (1_000, 10_000, 100_000, 1_000_000)
 """Tried where the job does not say how many records there are, and nobody else does."""
 
+_MANY_COLUMNS = 200  # a trial takes a tenth of a second and more
+_COLUMNS_MOST = (
+    800,
+    200,
+    0,
+)  # for several epsilons: with time; in haste (quick, or for several numbers of records); both
+
 
 def plan(
     job: Job,
     *,
     records: int | None = None,
-    epsilons: Sequence[float] = EPSILONS,
+    epsilons: Sequence[float] | None = None,
     quick: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Plan:
@@ -47,7 +54,7 @@ def plan(
         About how many records all parties have together, where the job does not declare it. It is a private number:
         guess it from what is public.
     epsilons
-        To compare with the job's own.
+        To compare with the job's own; by default 0.1, 0.25, 0.5, 1 and 2, or none where that would take long.
     quick
         Try less: some seconds instead of half a minute, and coarser.
     on_progress
@@ -64,9 +71,8 @@ def plan(
         return _plan_lloyd(job, numbers, directory)
     agreement = make_synopsis_agreement(job, directory)
     settings = agreement.settings
-    cases = _forecast(
-        settings, numbers, epsilons=_choose_epsilons(settings, epsilons), quick=quick, on_progress=on_progress
-    )
+    tried = _choose_epsilons(settings, epsilons, haste=quick + (len(numbers) > 1))
+    cases = _forecast(settings, numbers, epsilons=tried, quick=quick, on_progress=on_progress)
     return _describe(
         job,
         numbers,
@@ -109,10 +115,10 @@ def _forecast(
     quick: bool,
     on_progress: OnProgress | None,
 ) -> tuple[Case, ...]:
-    """Try every epsilon with every number; where there are several, the smallest cluster at the job's epsilon only."""
-    several = len(numbers) > 1
+    """Try every epsilon with every number; the smallest cluster where that is many runs at the job's epsilon only."""
+    many = len(numbers) > 1 or settings.dimensions > _MANY_COLUMNS
     wanted = [
-        (number, epsilon, not several or epsilon == settings.budget.epsilon)
+        (number, epsilon, settings.clusters > 1 and (not many or epsilon == settings.budget.epsilon))
         for number in numbers
         for epsilon in epsilons
     ]
@@ -124,7 +130,7 @@ def _forecast(
         if on_progress is not None:
             on_progress(Progress(step=tried, steps=max(tried, all_trials), label=label, waiting_for=()))
 
-    effort = QUICK if quick else WIDE if several else FULL
+    effort = QUICK if quick else WIDE if many else FULL
     forecaster = Forecaster(settings, effort=effort, stream=Stream.from_seed(0, "plan"), on_trial=tell)
     return tuple(
         forecaster.forecast(epsilon=epsilon, records=number, look_for_smallest=looks)
@@ -146,12 +152,14 @@ def _choose_records(job: Job, guess: int | None) -> tuple[int, ...]:
     return (guess,)
 
 
-def _choose_epsilons(settings: Settings, epsilons: Sequence[float]) -> tuple[float, ...]:
-    """The ones asked for and the job's own, rising."""
-    for epsilon in epsilons:
+def _choose_epsilons(settings: Settings, wanted: Sequence[float] | None, *, haste: int) -> tuple[float, ...]:
+    """The ones asked for, or the usual ones where they do not take too long, and the job's own; rising."""
+    if wanted is None:
+        wanted = EPSILONS if settings.dimensions <= _COLUMNS_MOST[haste] else ()
+    for epsilon in wanted:
         if not EPSILON_LEAST <= epsilon <= EPSILON_MOST:
             raise ConfigError(f"epsilon must lie between {EPSILON_LEAST:g} and {EPSILON_MOST:g}; got {epsilon:g}.")
-    return tuple(sorted({*epsilons, settings.budget.epsilon}))
+    return tuple(sorted({*wanted, settings.budget.epsilon}))
 
 
 @dataclass(frozen=True, kw_only=True)

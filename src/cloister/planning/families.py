@@ -37,12 +37,12 @@ class Family:
     even
         Whether there are clusters, all of about the same size.
     draw
-        (stream, records, k, d) to points in [-1, 1]^d, in random order.
+        (stream, records, k, d) to points in [-1, 1]^d in random order, with the centres that they were drawn around.
     """
 
     name: str
     even: bool
-    draw: Callable[[Stream, int, int, int], FloatArray]
+    draw: Callable[[Stream, int, int, int], Sample]
 
 
 def place_clusters(stream: Stream, sizes: list[int], d: int, separation: float) -> Sample:
@@ -61,24 +61,26 @@ def share_out(records: int, weights: FloatArray) -> list[int]:
     return [int(size) + 1 for size in np.diff(ends, prepend=0)]
 
 
-def _draw_even(separation: float) -> Callable[[Stream, int, int, int], FloatArray]:
-    def draw(stream: Stream, records: int, k: int, d: int) -> FloatArray:
-        return _shuffle(stream, place_clusters(stream, share_out(records, np.ones(k)), d, separation).points)
+def _draw_even(separation: float) -> Callable[[Stream, int, int, int], Sample]:
+    def draw(stream: Stream, records: int, k: int, d: int) -> Sample:
+        return _shuffle(stream, place_clusters(stream, share_out(records, np.ones(k)), d, separation))
 
     return draw
 
 
-def _draw_unbalanced(stream: Stream, records: int, k: int, d: int) -> FloatArray:
+def _draw_unbalanced(stream: Stream, records: int, k: int, d: int) -> Sample:
     sizes = share_out(records, _UNBALANCED ** -np.linspace(0.0, 1.0, k))
-    return _shuffle(stream, place_clusters(stream, sizes, d, _MIDDLING).points)
+    return _shuffle(stream, place_clusters(stream, sizes, d, _MIDDLING))
 
 
-def _draw_uniform(stream: Stream, records: int, k: int, d: int) -> FloatArray:
-    return 2.0 * stream.child("points").uniform(records, d) - 1.0
+def _draw_uniform(stream: Stream, records: int, k: int, d: int) -> Sample:
+    points = 2.0 * stream.child("points").uniform(records, d) - 1.0
+    return Sample(points=points, labels=np.zeros(records, dtype=np.int64), centres=points[:k])
 
 
-def _shuffle(stream: Stream, points: FloatArray) -> FloatArray:
-    return points[stream.child("order").permutation(len(points))]
+def _shuffle(stream: Stream, sample: Sample) -> Sample:
+    order = stream.child("order").permutation(len(sample.points))
+    return Sample(points=sample.points[order], labels=sample.labels[order], centres=sample.centres)
 
 
 FAMILIES = (
@@ -110,9 +112,9 @@ class Planting:
     centre: FloatArray
     gap: float
 
-    def with_size(self, size: int, *, records: int) -> FloatArray:
-        """Return so many records, ``size`` of them in the planted cluster."""
-        return np.concatenate([self.others[: records - size], self.planted[:size]])
+    def with_size(self, size: int) -> FloatArray:
+        """Return as many records as the others are, ``size`` of them in the planted cluster."""
+        return np.concatenate([self.others[size:], self.planted[:size]])
 
     def is_found_by(self, centres: FloatArray) -> bool:
         """Whether a centre lies nearer to the planted cluster's middle than half way to the next cluster's."""
@@ -124,9 +126,9 @@ def plant_cluster(stream: Stream, records: int, k: int, d: int) -> Planting:
     most = -(-records // k)
     sizes = [most, *share_out(records, np.ones(k - 1))]
     sample = place_clusters(stream, sizes, d, SYNTH_SEPARATED)
-    centre = sample.centres[0]
+    centre, others = sample.centres[0], sample.points[most:]
     return Planting(
-        others=_shuffle(stream, sample.points[most:]),
+        others=others[stream.child("order").permutation(len(others))],
         planted=sample.points[:most],
         centre=centre,
         gap=float(np.sqrt(((sample.centres[1:] - centre) ** 2).sum(axis=1)).min()),

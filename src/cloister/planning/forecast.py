@@ -6,17 +6,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from cloister.crypto import Stream
-from cloister.planning.families import FAMILIES, Family, Planting, plant_cluster
+from cloister.kmeans.lloyd import weighted_kmeans
+from cloister.kmeans.records import FloatArray
+from cloister.planning.families import FAMILIES, Family, plant_cluster
 from cloister.planning.model import Case, FamilyLoss, Range
 from cloister.planning.trial import Scaling, Yardstick
-from cloister.planning.visibility import Visibility, find_smallest_cluster
+from cloister.planning.visibility import Planter, Visibility, find_smallest_cluster
 from cloister.protocols.synopsis import Settings
 
 OnTrial = Callable[[str], None]
 """Told what was tried, once for each family or planted cluster of a case."""
 
-_PLANTINGS = 4
-_FIRST_SIZE = 0.25  # of an even share
+_FIRST_SIZE, _FIRST_SIZE_WITHOUT = 0.25, 0.02  # of an even share
+_TRIALS_WITHOUT = 12
+_RESTARTS = 2  # of k-means without privacy on planted clusters
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +37,7 @@ class Effort:
     trials
         Planted clusters.
     restarts
-        The most starts when cells are clustered; a run makes ``Knobs.restarts``.
+        The most starts when cells are clustered, and fewer for more than 20 clusters; a run makes ``Knobs.restarts``.
     """
 
     numbers: int
@@ -51,14 +54,14 @@ class Effort:
 
     def limit(self, settings: Settings) -> Settings:
         """Return the settings with as many restarts as are tried."""
-        knobs = settings.knobs
-        return replace(settings, knobs=replace(knobs, restarts=min(knobs.restarts, self.restarts)))
+        most = max(4, min(self.restarts, self.restarts * 20 // settings.clusters))
+        return replace(settings, knobs=replace(settings.knobs, restarts=min(settings.knobs.restarts, most)))
 
 
 FULL = Effort(numbers=4 * 10**5, records_least=2000, records_most=10_000, runs=3, trials=24, restarts=20)
 WIDE = replace(FULL, runs=2, trials=16)
-"""For several numbers of records: four times the cases."""
-QUICK = Effort(numbers=10**5, records_least=1000, records_most=4000, runs=2, trials=12, restarts=4)
+"""For several numbers of records, which are four times the cases, or for many columns, which take long."""
+QUICK = Effort(numbers=10**5, records_least=1000, records_most=4000, runs=2, trials=10, restarts=5)
 
 
 class Forecaster:
@@ -82,17 +85,18 @@ class Forecaster:
         self._stream = stream
         self._on_trial = on_trial
         self._yardsticks: dict[tuple[str, int], Yardstick] = {}
-        self._plantings: dict[int, tuple[Planting, ...]] = {}
+        self._without_privacy: dict[int, Visibility] = {}
         self._last: tuple[float, float] | None = None  # a smallest cluster, relative to an even share; and its signal
 
     def forecast(self, *, epsilon: float, records: int, look_for_smallest: bool) -> Case:
-        """Return what to expect for one epsilon and number of records."""
+        """Return what to expect for one epsilon and number of records; a smallest cluster needs others beside it."""
         budget = replace(self._settings.budget, epsilon=epsilon)
         scaling = Scaling(
             settings=replace(self._settings, budget=budget),
             records=records,
             tried=self._effort.choose_records(records, self._settings),
         )
+        scale = records / scaling.tried
         losses, spreads = [], []
         route, cells, rounds = None, 0, 0
         for family in FAMILIES:
@@ -110,7 +114,9 @@ class Forecaster:
                 route, rounds, cells = first.finding.route, first.finding.rounds, scaling.count_cells(first)
             self._on_trial(f"epsilon {epsilon:g}, {records:,} records: {family.name}")
         assert route is not None
-        seen = self._look_for_smallest(scaling) if look_for_smallest and self._settings.clusters > 1 else None
+        seen = without = None
+        if look_for_smallest:
+            seen, without = self._look_for_smallest(scaling), self._look_without_privacy(scaling.tried)
         return Case(
             epsilon=epsilon,
             records=records,
@@ -119,31 +125,27 @@ class Forecaster:
             rounds=rounds,
             losses=tuple(losses),
             centre_noise=Range(low=min(spreads), high=max(spreads)),
-            smallest_cluster=None if seen is None or seen.hidden else round(seen.size * records / scaling.tried),
+            smallest_cluster=None if seen is None or seen.hidden else round(seen.size * scale),
+            smallest_without_privacy=None if without is None or without.hidden else round(without.size * scale),
             looked_for_smallest=seen is not None,
         )
 
     def _find_yardstick(self, family: Family, tried: int) -> Yardstick:
         if (family.name, tried) not in self._yardsticks:
             stream = self._stream.child(family.name, tried)
-            points = family.draw(stream, tried, self._settings.clusters, self._settings.dimensions)
-            self._yardsticks[family.name, tried] = Yardstick(points, stream.child("yardstick"))
+            sample = family.draw(stream, tried, self._settings.clusters, self._settings.dimensions)
+            self._yardsticks[family.name, tried] = Yardstick(sample, stream.child("yardstick"))
         return self._yardsticks[family.name, tried]
 
     def _look_for_smallest(self, scaling: Scaling) -> Visibility:
         """Begin where the last case ended, allowing for its signal: less noise, smaller clusters."""
-        tried, k = scaling.tried, self._settings.clusters
-        if tried not in self._plantings:
-            self._plantings[tried] = tuple(
-                plant_cluster(self._stream.child("plant", i, tried), tried, k, self._settings.dimensions)
-                for i in range(_PLANTINGS)
-            )
-        share = tried / k
+        share = scaling.tried / self._settings.clusters
         signal = scaling.records / scaling.settings.noise_std
         start = _FIRST_SIZE if self._last is None else self._last[0] * self._last[1] / signal
         seen = find_smallest_cluster(
-            scaling,
-            self._plantings[tried],
+            lambda points, stream: scaling.run(points, stream).finding.centres,
+            self._plant(scaling.tried),
+            most=share,
             start=start * share,
             trials=self._effort.trials,
             stream=self._stream.child("visibility"),
@@ -151,6 +153,27 @@ class Forecaster:
         self._last = (seen.size / share, signal)
         self._on_trial(f"epsilon {scaling.settings.budget.epsilon:g}, {scaling.records:,} records: planted clusters")
         return seen
+
+    def _look_without_privacy(self, tried: int) -> Visibility:
+        """The same for k-means itself, which gives a centre to none of the smallest either."""
+        k = self._settings.clusters
+
+        def find_centres(points: FloatArray, stream: Stream) -> FloatArray:
+            return weighted_kmeans(points, k, stream, restarts=_RESTARTS).centres
+
+        if tried not in self._without_privacy:
+            self._without_privacy[tried] = find_smallest_cluster(
+                find_centres,
+                self._plant(tried),
+                most=tried / k,
+                start=_FIRST_SIZE_WITHOUT * tried / k,
+                trials=_TRIALS_WITHOUT,
+                stream=self._stream.child("visibility"),
+            )
+        return self._without_privacy[tried]
+
+    def _plant(self, tried: int) -> Planter:
+        return lambda stream: plant_cluster(stream, tried, self._settings.clusters, self._settings.dimensions)
 
 
 def count_trials(cases: Sequence[bool]) -> int:

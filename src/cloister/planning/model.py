@@ -45,8 +45,10 @@ class Case:
     smallest_cluster
         Records that a compact cluster apart from all others must have to get a centre in half of the runs. None where
         not even one of average size does, or where it was not looked for.
+    smallest_without_privacy
+        The same for k-means without privacy: where one centre more is worth more elsewhere, no noise is to blame.
     looked_for_smallest
-        Whether it was.
+        Whether they were looked for.
     """
 
     epsilon: float
@@ -57,6 +59,7 @@ class Case:
     losses: tuple[FamilyLoss, ...]
     centre_noise: Range
     smallest_cluster: int | None
+    smallest_without_privacy: int | None
     looked_for_smallest: bool
 
     @property

@@ -93,7 +93,8 @@ def _print_cases(plan: Plan, cases: list[Case], console: Console, *, heading: st
     print_line(
         console,
         "Ranges are over families of made-up records. Loss: mean squared distance to the nearest centre. Smallest "
-        "cluster: compact, apart from all others, found in half of the runs.",
+        "cluster: how many records one must have, compact and apart from all others, to get a centre in half of the "
+        "runs; in brackets, without privacy.",
     )
 
 
@@ -162,4 +163,5 @@ def _ratio(ratio: float) -> str:
 def _smallest(case: Case) -> str:
     if not case.looked_for_smallest:
         return "-"
-    return "none" if case.smallest_cluster is None else f"about {format_count(case.smallest_cluster)} records"
+    seen, without = case.smallest_cluster, case.smallest_without_privacy
+    return f"{'none' if seen is None else format_count(seen)} ({'none' if without is None else format_count(without)})"

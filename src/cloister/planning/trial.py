@@ -19,8 +19,9 @@ from scipy.spatial.distance import cdist
 
 from cloister.crypto import Stream
 from cloister.crypto.stream import KEY_BYTES
+from cloister.data.synthetic import Sample
 from cloister.kmeans.kernel import cluster_sums
-from cloister.kmeans.lloyd import weighted_kmeans
+from cloister.kmeans.lloyd import lloyd, weighted_kmeans
 from cloister.kmeans.records import ArrayRecords, FloatArray
 from cloister.privacy.placement import Aggregator
 from cloister.privacy.simulation_sampler import SimulationSampler
@@ -30,8 +31,8 @@ from cloister.protocols.synopsis import Rehearsal, Settings, SharedThinking, reh
 from cloister.protocols.synopsis.query import Query
 from cloister.protocols.synopsis.settings import PURSE
 
-_REFERENCE_RESTARTS = 5
-CLIENTS_MOST = 200
+_RESTARTS, _ITERATIONS = 5, 100  # of k-means without privacy
+CLIENTS_MOST = 100
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,15 +92,18 @@ class Scaling:
 class Yardstick:
     """K-means without privacy on one set of made-up records, for as many centres as are asked for."""
 
-    def __init__(self, points: FloatArray, stream: Stream) -> None:
-        self.points = points
+    def __init__(self, sample: Sample, stream: Stream) -> None:
+        self.points = sample.points
+        self._drawn_around = sample.centres
         self._stream = stream
         self._centres: dict[int, FloatArray] = {}
 
     def find_centres(self, k: int) -> FloatArray:
-        """Return the best of a few starts."""
+        """Return the best of a few starts; the centres that the records were drawn around are one of them."""
         if k not in self._centres:
-            fit = weighted_kmeans(self.points, k, self._stream.child(k), restarts=_REFERENCE_RESTARTS)
+            fit = weighted_kmeans(self.points, k, self._stream.child(k), restarts=_RESTARTS)
+            if k == len(self._drawn_around):
+                fit = min(fit, lloyd(self.points, self._drawn_around, iterations=_ITERATIONS), key=lambda one: one.loss)
             self._centres[k] = fit.centres
         return self._centres[k]
 

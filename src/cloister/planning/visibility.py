@@ -1,18 +1,19 @@
 """The smallest cluster that can be seen, by the up-and-down method (Dixon and Mood 1948).
 
 Plant a compact cluster, apart from all others, of some size and run the algorithm. If it gets a centre, make it smaller
-the next time; if not, larger. The sizes then wander around the one that is found in half of the runs.
+the next time; if not, larger. The sizes then wander around the one that is found in half of the runs. A centre that is
+there without the cluster, too, is luck and does not count: where noise is all there is, centres lie anywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import exp, log
 
 from cloister.crypto import Stream
+from cloister.kmeans.records import FloatArray
 from cloister.planning.families import Planting
-from cloister.planning.trial import Scaling
 
 _COARSE, _FINE = 2.0, 2.0**0.5  # the factor between two sizes, before and after the first turn
 _WARM_UP = 4  # trials that do not count
@@ -27,7 +28,7 @@ class Visibility:
     Attributes
     ----------
     size
-        The number of tried records that is seen in half of the runs, at most an even share.
+        The number of records that is seen in half of the runs, at most an even share.
     hidden
         Whether even an even share is missed about as often as not.
     """
@@ -36,34 +37,35 @@ class Visibility:
     hidden: bool
 
 
+Finder = Callable[[FloatArray, Stream], FloatArray]
+"""From records to centres."""
+Planter = Callable[[Stream], Planting]
+"""Draws clusters to plant into, others in every trial."""
+
+
 def find_smallest_cluster(
-    scaling: Scaling, plantings: Sequence[Planting], *, start: float, trials: int, stream: Stream
+    find_centres: Finder, plant: Planter, *, most: float, start: float, trials: int, stream: Stream
 ) -> Visibility:
-    """Return the size, in tried records, at which a planted cluster is found in half of the runs.
+    """Return the size at which a planted cluster is found in half of the runs.
 
     Parameters
     ----------
-    scaling
-        The trial.
-    plantings
-        Clusters to plant into, taken in turn.
-    start
-        The first size.
+    find_centres
+        The algorithm.
+    plant
+        Draws the clusters.
+    most, start
+        An even share of the records; the first size.
     trials
         How many runs; the first few lead from ``start`` to where sizes matter.
     stream
-        Decides the noise.
+        Decides the records, their order and the noise.
     """
-    most = min(min(len(planting.planted) for planting in plantings), scaling.tried / scaling.settings.clusters)
     size, factor = min(max(start, _SMALLEST), most), _COARSE
     sizes: list[float] = []
     last: bool | None = None
     for trial in range(trials):
-        planting = plantings[trial % len(plantings)]
-        points = planting.with_size(max(1, round(size)), records=scaling.tried)
-        # Whoever splits the records among clients must not give all of the planted ones to the last.
-        points = points[stream.child("order", trial).permutation(len(points))]
-        found = planting.is_found_by(scaling.run(points, stream.child("run", trial)).finding.centres)
+        found = is_seen(find_centres, plant(stream.child("plant", trial)), round(size), stream.child(trial))
         sizes.append(size)
         if last is not None and found != last:
             factor = _FINE
@@ -72,3 +74,15 @@ def find_smallest_cluster(
     counted = sizes[min(_WARM_UP, trials // 2) :]
     middle = exp(sum(map(log, counted)) / len(counted))
     return Visibility(size=middle, hidden=middle >= _AT_THE_TOP * most)
+
+
+def is_seen(find_centres: Finder, planting: Planting, size: int, stream: Stream) -> bool:
+    """Whether a planted cluster gets a centre that is not there without it, under the same noise."""
+
+    def is_found(size: int) -> bool:
+        points = planting.with_size(size)
+        # Whoever splits the records among clients must not give all of the planted ones to the last.
+        points = points[stream.child("order").permutation(len(points))]
+        return planting.is_found_by(find_centres(points, stream.child("run")))
+
+    return is_found(size) and not is_found(0)

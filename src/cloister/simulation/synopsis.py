@@ -31,7 +31,6 @@ from cloister.simulation_desks import make_placement, open_desks
 
 def play_synopsis(stage: Stage) -> Played:
     """Run a job of the synopsis."""
-    _refuse_what_is_not_built(stage.job)
     agreement = make_synopsis_agreement(stage.job, stage.directory)
     settings = agreement.settings
     envelope = envelope_of(settings)
@@ -85,15 +84,6 @@ def play_synopsis(stage: Stage) -> Played:
         released_records=finding.released_records,
         curve=tuple(KChoice(k=tried.k, loss=tried.loss, score=tried.score) for tried in finding.curve),
     )
-
-
-def _refuse_what_is_not_built(job: Job) -> None:
-    """Refuse, before anyone has paid, what the algorithm does not keep; the tests of both say when this can go."""
-    if job.choose_k:
-        raise ConfigError(
-            "clusters.choose_k must be false: the synopsis does not choose k yet; got true. Nothing was released. "
-            "Set k."
-        )
 
 
 def make_settings(job: Job) -> Settings:

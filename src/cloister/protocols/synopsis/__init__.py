@@ -10,7 +10,8 @@ under masks that the coordinator cannot remove:
 3. a histogram over a grid in that box, on the columns or in the subspace;
 4. the cells of the histogram are clustered by their weights: this looks at no record and costs nothing;
 5. a few rounds of Lloyd's algorithm from there: each record's offset from its nearest centre, clipped to a radius, is
-   summed with the counts; the step that a centre makes is shrunk by what of it is noise.
+   summed with its square and the counts; the step that a centre makes is shrunk by what of it is noise; a centre that
+   is not needed moves to a cluster that is too wide.
 
 Every party runs the algorithm itself, on the same totals with the same common stream, and so knows what to measure
 next (:mod:`.pipeline`). How large a record's vectors are in a round is that round's weight in the budget; noise has one
@@ -29,7 +30,8 @@ party        own                   DP                  DP
 ===========  ====================  ==================  ===========
 
 Rounds that turn out not to be needed are sent as zeros under the same masks and noise: the coordinator cannot tell
-which these were, nor how many rounds of Lloyd's algorithm there were. Who takes part and who drops out is public.
+which these were, nor how many rounds of Lloyd's algorithm there were, unless it times the answers: an idle round takes
+a party less. Who takes part and who drops out is public.
 
 Breaks if: it depends on who adds the noise (``Agreement.breaks_if``). By default the coordinator does: it must not see
 the centres, and with any one party's help it can take the noise away and the masks off.
@@ -40,20 +42,23 @@ stays charged. The others go on, down to ``members_min``. Parties that derive di
 question.
 
 Costs: 3 steps to agree on a seed, one a slot, one to finish. Slots: ``Settings.slots``; a party sends and receives 8
-bytes a number of each, plus some 60 bytes: by default 1 + 16 d + 6000 + 8 k (d + 1) numbers for d <= 5, and
-1 + 24 + d (d + 5) / 2 + 6000 + 8 k (d + 1) beyond. CPU: one pass over the records a round that is needed; two masks to
+bytes a number of each, plus some 60 bytes: by default 1 + 16 d + 6000 + 8 k (d + 2) numbers for d <= 5, and
+26 + d (d + 5) / 2 + 6000 + 8 k (d + 2) beyond. CPU: one pass over the records a round that is needed; two masks to
 send and two to read for each gap among the party numbers; exact noise some 10 to 30 microseconds a number.
 
-Reading order: :mod:`.settings`, :mod:`.query`, :mod:`.pipeline` with the steps that it is made of (:mod:`.box`,
-:mod:`.axes`, :mod:`.grid`, :mod:`.start`, :mod:`.refinement`), :mod:`.agreement`, :mod:`.messages`, :mod:`.thinking`,
+Reading order: :mod:`.settings`, :mod:`.query`, :mod:`.pipeline` with the steps that it is made of (:mod:`.ground` with
+:mod:`.box`, :mod:`.middle`, :mod:`.axes` and :mod:`.grid`; :mod:`.start` with :mod:`.denoising`; :mod:`.choice_of_k`;
+:mod:`.refinement` with :mod:`.swaps`; :mod:`.client` where the unit is a whole party), :mod:`.agreement`,
+:mod:`.messages`, :mod:`.thinking`,
 :mod:`.party`, :mod:`.coordinator`, :mod:`.rehearsal`.
 """
 
 from cloister.protocols.synopsis.agreement import LEAKAGE, Agreement, envelope_of
+from cloister.protocols.synopsis.choice_of_k import KChoice
 from cloister.protocols.synopsis.coordinator import NoBooks, Outcome, coordinate
 from cloister.protocols.synopsis.messages import CODEC
 from cloister.protocols.synopsis.party import SynopsisParty
-from cloister.protocols.synopsis.pipeline import Finding, KChoice
+from cloister.protocols.synopsis.pipeline import Finding
 from cloister.protocols.synopsis.rehearsal import Rehearsal, rehearse
 from cloister.protocols.synopsis.settings import Knobs, Settings
 from cloister.protocols.synopsis.thinking import SharedThinking

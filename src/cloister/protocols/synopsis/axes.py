@@ -8,7 +8,7 @@ from math import sqrt
 import numpy as np
 
 from cloister.kmeans.records import FloatArray, Records, iterate_chunks
-from cloister.protocols.synopsis.exact import UNITS, count_offsets, measure_lengths
+from cloister.protocols.synopsis.exact import UNITS, count_offsets, find_reach, measure_lengths
 from cloister.protocols.synopsis.grid import Subspace
 from cloister.protocols.synopsis.middle import shrink_mean
 from cloister.protocols.synopsis.query import Asking, IntArray, Query
@@ -47,7 +47,7 @@ def find_axes(
     if settings.client_level:  # no need to shorten typical records: a party's vector is bounded as a whole
         radius = 2 * radius
     longest, sum_weight = _scale_moments(l2_squared)
-    reach = longest - sqrt(d) / 2 - 1  # rounding to integers adds at most sqrt(d)/2 to the length; 1 for doubles
+    reach = find_reach(longest, d)
 
     def measure(party: Records) -> IntArray:
         sums = np.zeros(d, dtype=np.int64)

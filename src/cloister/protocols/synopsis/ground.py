@@ -27,6 +27,8 @@ _CLEAR = 5.0  # records over noise, for each column, from which the axes are cle
 _WIDTH, _WIDTH_CLEAR = 1.6, 2.0  # half the box, in standard deviations along an axis
 _CELLS_DIRECT, _CELLS_PROJECTED = 8, 16  # cells for each cluster, at least
 _RADIUS_PROJECTED = 1.15  # in standard deviations of the records around their centre
+_HISTOGRAM_LEAST = 0.1  # of what is left goes to the histogram in a subspace, however clear the records are
+_COLUMNS_ONLY = 6.0  # up to so many columns the tails of single columns make a record long; beyond, lengths concentrate
 _STILL = 0.05  # the noise of a step, relative to the radius, below which the radius grows and clips less
 
 
@@ -36,15 +38,15 @@ class _Tuning:
 
     project_from: float
     """Records over noise, for each column: with less, the axes are those of the noise."""
-    moment_share: float
-    """Of the budget, where the records over noise are just the columns; it falls with their square root."""
+    taper: float
+    """The share of moments and histogram times the square root of the records over noise, for each column."""
     cell_direct: float
     cell_projected: float
     """Records over noise that a cell should have."""
 
 
-_RECORD = _Tuning(project_from=2.5, moment_share=0.5, cell_direct=3.0, cell_projected=2.0)
-_CLIENT = _Tuning(project_from=2.0, moment_share=1.0, cell_direct=5.0, cell_projected=1.0)
+_RECORD = _Tuning(project_from=2.5, taper=1.3, cell_direct=3.0, cell_projected=1.0)
+_CLIENT = _Tuning(project_from=2.0, taper=1.0, cell_direct=5.0, cell_projected=1.0)
 
 
 def _tuning(settings: Settings) -> _Tuning:
@@ -65,12 +67,15 @@ class Ground:
         """Which of the two it is."""
         return "direct" if self.spread is None else "projected"
 
+    def embed(self, points: FloatArray) -> FloatArray:
+        """Return points of the grid in the columns."""
+        return points if self.grid.subspace is None else np.clip(self.grid.subspace.embed(points), -1.0, 1.0)
+
     def place(self, start: Start) -> tuple[FloatArray, FloatArray]:
         """Return centres in the columns, and the radius that a record's offset from each is clipped to."""
         if self.spread is None:
             return start.centres, np.sqrt(0.5 * start.loss + 0.5 * start.variances)
-        assert self.grid.subspace is not None
-        centres = np.clip(self.grid.subspace.embed(start.centres), -1.0, 1.0)
+        centres = self.embed(start.centres)
         explained = float(start.weights @ (start.centres**2).sum(axis=1) / start.weights.sum())
         total = self.spread.total_variance
         within = max(total - explained, 0.1 * total, 1e-12)
@@ -108,14 +113,14 @@ def _lay_on_columns(settings: Settings, *, l2_squared: int, records: float) -> A
 def _lay_in_subspace(settings: Settings, *, l2_squared: int, records: float, signal: float) -> Asking[Ground]:
     knobs, d = settings.knobs, settings.dimensions
     middle_share, norm_share = int(knobs.middle_share * PURSE), int(knobs.norm_share * PURSE)
-    moment_share = int(
-        min(knobs.moment_share, max(_tuning(settings).moment_share * (d / signal) ** 0.5, _MOMENT_LEAST)) * PURSE
-    )
+    # The clearer the records, the less the axes and the start need, and the more is left for the rounds.
+    taper = _tuning(settings).taper * (d / signal) ** 0.5
+    moment_share = int(min(knobs.moment_share, max(taper, _MOMENT_LEAST)) * PURSE)
     middle = yield from find_middle(settings, l2_squared=middle_share)
     radius = yield from find_radius(settings, l2_squared=norm_share, records=records, middle=middle)
     spread = yield from find_axes(settings, l2_squared=moment_share, records=records, middle=middle, radius=radius)
     left = l2_squared - middle_share - norm_share - moment_share
-    share = int(knobs.histogram_share_projected * left)
+    share = int(min(knobs.histogram_share_projected, max(taper, _HISTOGRAM_LEAST)) * left)
     wanted = records * settings.signal(share) / _tuning(settings).cell_projected
     cells = np.clip(wanted, min(_CELLS_PROJECTED * settings.clusters, knobs.cells_max), knobs.cells_max)
     width = _WIDTH if signal < _CLEAR * d else _WIDTH_CLEAR
@@ -140,5 +145,5 @@ def _lay_in_subspace(settings: Settings, *, l2_squared: int, records: float, sig
 def widen_radii(settings: Settings, radii: FloatArray, *, l2_squared: int, records: float) -> FloatArray:
     """Let records be clipped less where noise is small: a mean of clipped offsets is not quite the mean."""
     noise = len(radii) * settings.dimensions**0.5 / (records * settings.signal(l2_squared))
-    widened: FloatArray = radii * max(1.0, (_STILL / noise) ** 0.25)
+    widened: FloatArray = radii * max(1.0, (_STILL / noise) ** (0.25 * min(1.0, _COLUMNS_ONLY / settings.dimensions)))
     return widened

@@ -8,7 +8,7 @@ import numpy as np
 
 from cloister.kmeans.records import FloatArray, Records, iterate_chunks
 from cloister.protocols.synopsis.client import vote_for_median
-from cloister.protocols.synopsis.exact import UNITS, count_offsets, measure_lengths
+from cloister.protocols.synopsis.exact import UNITS, count_offsets, find_reach, measure_lengths
 from cloister.protocols.synopsis.query import Asking, IntArray, Query
 from cloister.protocols.synopsis.settings import NORM_BINS, Settings
 
@@ -27,7 +27,7 @@ def find_middle(settings: Settings, *, l2_squared: int) -> Asking[FloatArray]:
     d = settings.dimensions
     longest = isqrt(l2_squared * _COUNT_PART**2 // (_COUNT_PART**2 + 1))
     count_weight = longest // _COUNT_PART
-    scale = (longest - sqrt(d) / 2 - 1) / sqrt(d)  # rounding to integers adds at most sqrt(d)/2 to the length
+    scale = find_reach(longest, d) / sqrt(d)
 
     def measure(party: Records) -> IntArray:
         sums = np.zeros(d + 1, dtype=np.int64)

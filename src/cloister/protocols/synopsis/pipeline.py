@@ -14,21 +14,14 @@ import numpy as np
 from cloister.crypto.stream import Stream
 from cloister.kmeans.initialisation import random_in_domain
 from cloister.kmeans.records import FloatArray, Records
+from cloister.protocols.synopsis.choice_of_k import KChoice, choose_k
 from cloister.protocols.synopsis.client import bound_answers, release_sizes, weigh_clients
 from cloister.protocols.synopsis.ground import Route, find_ground, widen_radii
 from cloister.protocols.synopsis.query import Asking, IntArray, Query
 from cloister.protocols.synopsis.refinement import refine_centres
 from cloister.protocols.synopsis.settings import PURSE, Settings
 from cloister.protocols.synopsis.start import cluster_cells, release_histogram
-
-
-@dataclass(frozen=True, kw_only=True)
-class KChoice:
-    """One number of clusters that was tried on the synopsis."""
-
-    k: int
-    loss: float
-    score: float
+from cloister.protocols.synopsis.swaps import Sketch
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -70,7 +63,19 @@ def _find_centres(settings: Settings, stream: Stream) -> Asking[Finding]:
     histogram = yield from release_histogram(
         settings, ground.grid, l2_squared=ground.histogram_l2_squared, records=records
     )
-    start = cluster_cells(histogram, settings.clusters, restarts=settings.knobs.restarts, stream=stream.child("cells"))
+    k = settings.clusters
+    curve: tuple[KChoice, ...] = ()
+    if settings.choose_k:
+        choice = choose_k(
+            settings,
+            ground.grid,
+            histogram,
+            l2_squared=ground.histogram_l2_squared,
+            records=records,
+            stream=stream.child("choice of k"),
+        )
+        k, curve = choice.k, choice.curve
+    start = cluster_cells(histogram, k, restarts=settings.knobs.restarts, stream=stream.child("cells"))
     centres, radii = ground.place(start)
     refined = yield from refine_centres(
         settings,
@@ -80,6 +85,8 @@ def _find_centres(settings: Settings, stream: Stream) -> Asking[Finding]:
         radii=widen_radii(settings, radii, l2_squared=ground.left, records=records),
         weights=start.weights,
         weight_variances=start.weight_variances,
+        sketch=Sketch(points=ground.embed(histogram.points), weights=histogram.weights),
+        stream=stream.child("swaps"),
     )
     return Finding(
         centres=_part_equal_centres(refined.centres, stream.child("equal centres")),
@@ -88,6 +95,7 @@ def _find_centres(settings: Settings, stream: Stream) -> Asking[Finding]:
         centre_noise=refined.centre_noise,
         rounds=refined.rounds,
         route=ground.route,
+        curve=curve,
     )
 
 

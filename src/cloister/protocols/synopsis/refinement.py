@@ -7,10 +7,12 @@ from math import isqrt, sqrt
 
 import numpy as np
 
+from cloister.crypto.stream import Stream
 from cloister.kmeans.offsets import sum_offsets
 from cloister.kmeans.records import FloatArray, Records
 from cloister.protocols.synopsis.query import IDLE, Asking, IntArray, Measure, Query
 from cloister.protocols.synopsis.settings import Settings
+from cloister.protocols.synopsis.swaps import Sketch, swap_centres
 
 _COUNT_PART = 4  # a count weighs a quarter of the longest offset
 _CLIENT_COUNT_PART = 8  # a party's sums are short beside its counts: offsets cancel
@@ -42,46 +44,58 @@ def refine_centres(
     radii: FloatArray,
     weights: FloatArray,
     weight_variances: FloatArray,
+    sketch: Sketch,
+    stream: Stream,
 ) -> Asking[Refined]:
-    """Run T rounds; each releases, for every cluster, the sum of its records' clipped offsets and their number.
+    """Run T rounds; each releases, for every cluster, its records' clipped offsets, their squares and their number.
 
     Privacy
     -------
-    A record joins the cluster of its nearest centre and adds (z, b) there: z, |z| <= a, is its offset from the centre
-    over the cluster's radius, its length clipped to 1, in integers; b is a constant. The squared L2 norm is at most
-    a^2 + b^2. Centres and radii come from earlier releases.
+    A record joins the cluster of its nearest centre and adds (z, q, b) there: z, |z| <= a, is its offset from the
+    centre over the cluster's radius, its length clipped to 1, in integers; 0 <= q <= b is b times the square of that
+    length; b is a constant. The squared L2 norm is at most a^2 + 2 b^2. Centres and radii come from earlier releases.
     """
     k, d = centres.shape
     rounds = choose_rounds(settings, l2_squared=l2_squared, records=records, clusters=k)
     part = _CLIENT_COUNT_PART if settings.client_level else _COUNT_PART
-    # In integers: rounds * (scale^2 + count_weight^2) <= l2_squared, exactly.
-    scale = isqrt(l2_squared // rounds * part**2 // (part**2 + 1))
-    count_weight = scale // part
-    sum_std, count_std = settings.noise_std / scale, settings.noise_std / count_weight
+    # In integers: rounds * (scale^2 + 2 weight^2) <= l2_squared, exactly.
+    scale = isqrt(l2_squared // rounds * part**2 // (part**2 + 2))
+    weight = scale // part
+    sum_std, count_std = settings.noise_std / scale, settings.noise_std / weight
     for t in range(settings.knobs.rounds_max):
         if t >= rounds:
             yield IDLE
             continue
         total = yield Query(
-            name=f"Lloyd round {t + 1}: clipped offsets and counts of {k} clusters",
-            measure=_measure_offsets(centres, radii, scale, count_weight),
-            length=k * (d + 1),
-            l2_squared=scale**2 + count_weight**2,
+            name=f"Lloyd round {t + 1}: clipped offsets, their squares and counts of {k} clusters",
+            measure=_measure_offsets(centres, radii, scale, weight),
+            length=k * (d + 2),
+            l2_squared=scale**2 + 2 * weight**2,
             state=centres.tobytes() + radii.tobytes(),
         )
-        released = total.reshape(k, d + 1)
-        counts = released[:, -1] / count_weight
+        released = total.reshape(k, d + 2)
+        counts = released[:, -1] / weight
         if t == 0:  # the histogram has counted them too
             if settings.client_level:  # in other units: a party's vectors are scaled by other factors
                 factor = max(float(counts.sum()), count_std) / float(weights.sum())
                 weights, weight_variances = weights * factor, weight_variances * factor**2
             counts = (counts / count_std**2 + weights / weight_variances) / (1 / count_std**2 + 1 / weight_variances)
         counts = np.maximum(counts, max(1.0, count_std))
-        steps = released[:, :-1] / scale / counts[:, None]
+        steps = released[:, :d] / scale / counts[:, None]
         steps = _shrink(steps, (sum_std / counts) ** 2)
-        lengths = np.sqrt((steps**2).sum(axis=1))
-        steps = steps / np.maximum(lengths, 1.0)[:, None]
+        squares = (steps**2).sum(axis=1)
+        steps = steps / np.sqrt(np.maximum(squares, 1.0))[:, None]
         centres = np.clip(centres + radii[:, None] * steps, -1.0, 1.0)
+        if t < rounds - 1:
+            variances = np.clip(released[:, d] / weight / counts - squares, 0.0, 1.0) * radii**2
+            centres = swap_centres(
+                centres,
+                counts=counts,
+                variances=variances,
+                errors=radii**2 * count_std / counts,
+                sketch=sketch,
+                stream=stream.child(t),
+            )
     typical = max(records / k, 1.0)
     return Refined(
         centres=centres,
@@ -91,9 +105,9 @@ def refine_centres(
     )
 
 
-def _measure_offsets(centres: FloatArray, radii: FloatArray, scale: int, count_weight: int) -> Measure:
+def _measure_offsets(centres: FloatArray, radii: FloatArray, scale: int, weight: int) -> Measure:
     def measure(party: Records) -> IntArray:
-        return sum_offsets(party, centres, radii, scale=scale, count_weight=count_weight).ravel()
+        return sum_offsets(party, centres, radii, scale=scale, weight=weight).ravel()
 
     return measure
 

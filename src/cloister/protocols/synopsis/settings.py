@@ -32,7 +32,8 @@ class Knobs:
         Parts of the budget for the number of records, the box around them, their middle, their distances from it, and
         (at most) their second moments.
     histogram_share_direct, histogram_share_projected
-        Parts of what is then left for the histogram; the rest goes to the rounds of Lloyd's algorithm.
+        Parts of what is then left for the histogram, in a subspace at most; the rest goes to the rounds of Lloyd's
+        algorithm.
     cells_max
         The most cells of the histogram, and the length of its vector.
     rounds_min, rounds_max
@@ -47,7 +48,7 @@ class Knobs:
     norm_share: float = 0.03
     moment_share: float = 0.30
     histogram_share_direct: float = 0.60
-    histogram_share_projected: float = 0.30
+    histogram_share_projected: float = 0.35
     cells_max: int = 6000
     rounds_min: int = 3
     rounds_max: int = 8
@@ -57,9 +58,9 @@ class Knobs:
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
             if name.endswith(("share", "direct", "projected")):
-                _require(0 < value < 1, name, "greater than 0 and less than 1", value)
+                _require(1e-4 <= value <= 0.99, name, "from 0.0001 to 0.99", value)
         first = self.count_share + max(self.box_share, self.middle_share + self.norm_share + self.moment_share)
-        _require(first < 1, "the shares before the histogram", "less than 1 together", first)
+        _require(first <= 0.95, "the shares before the histogram", "at most 0.95 together", first)
         _require(
             1 <= self.rounds_min <= self.rounds_max <= 50,
             "rounds_min and rounds_max",
@@ -169,7 +170,7 @@ class Settings:
         return (
             *slots,
             *(
-                Slot(name=f"Lloyd round {t}", length=self.clusters * (d + 1))
+                Slot(name=f"Lloyd round {t}", length=self.clusters * (d + 2))
                 for t in range(1, self.knobs.rounds_max + 1)
             ),
         )

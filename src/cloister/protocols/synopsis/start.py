@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isqrt
+from math import isqrt, log, sqrt
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from cloister.protocols.synopsis.settings import Settings
 _LEVEL = (
     1.0  # a cell is kept if it holds more records than this many standard deviations of the noise, more likely than not
 )
+_THRESHOLD = 0.5  # of the largest noise that is to be expected among all cells
 _FEWEST = 4  # cells a cluster that are kept in any case
 
 
@@ -74,7 +75,10 @@ def release_histogram(settings: Settings, grid: Grid, *, l2_squared: int, record
     )
     noise_std = settings.noise_std / height
     posterior = estimate_counts(total / height, noise_std, level=_LEVEL * noise_std)
-    keep = posterior.occupied > 0.5
+    if grid.subspace is None:
+        keep = posterior.occupied > 0.5
+    else:  # clusters overlap in many more cells there, each with few records
+        keep = total / height > _THRESHOLD * noise_std * sqrt(2 * log(max(grid.cells, 2)))
     least = min(_FEWEST * settings.clusters, grid.cells)
     if keep.sum() < least:
         keep[np.argsort(-posterior.means, kind="stable")[:least]] = True
