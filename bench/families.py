@@ -18,9 +18,9 @@ def _scale(points: Points) -> Points:
 
 
 def _mix(
-    rng: np.random.Generator, n: int, d: int, k: int, std: float, *, sizes: list[float] | None = None, shape: float = 0.0
+    rng: np.random.Generator, n: int, d: int, k: int, std: float, *, sizes: list[float] | None = None, shape: float = 0
 ) -> Points:
-    """k Gaussians with centres anywhere in the cube; ``shape`` makes them of unequal widths."""
+    """Draw k Gaussians with centres anywhere in the cube; ``shape`` makes them of unequal widths."""
     centres = rng.uniform(-1, 1, (k, d))
     parts = np.full(k, 1 / k) if sizes is None else np.array(sizes) / sum(sizes)
     labels = rng.choice(k, n, p=parts)

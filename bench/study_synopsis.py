@@ -1,4 +1,4 @@
-"""``python -m bench.study_synopsis``: the synopsis on the families it was tuned on, as ratios to k-means without privacy.
+"""``python -m bench.study_synopsis``: the synopsis on the families it was tuned on, against k-means without privacy.
 
 Any knob can be changed on the way: ``python -m bench.study_synopsis rounds_min=3 cells_max=2000``.
 """

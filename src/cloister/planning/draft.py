@@ -12,7 +12,7 @@ from cloister.errors import ConfigError
 from cloister.job import Job
 from cloister.job.protocol_checks import MAX_COUNT, PROTOCOLS
 from cloister.planning.advice import advise_lloyd, advise_synopsis, list_notes
-from cloister.planning.forecast import FULL, QUICK, WIDE, Forecaster, count_trials
+from cloister.planning.forecast import FULL, QUICK, WIDE, Forecaster, count_trials, is_slow
 from cloister.planning.model import Case, Plan, RoundNoise, Traffic
 from cloister.planning.traffic import forecast_lloyd, forecast_synopsis
 from cloister.privacy.units import EPSILON_LEAST, EPSILON_MOST
@@ -28,12 +28,7 @@ EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0)
 RECORDS = (1_000, 10_000, 100_000, 1_000_000)
 """Tried where the job does not say how many records there are, and nobody else does."""
 
-_MANY_COLUMNS = 200  # a trial takes a tenth of a second and more
-_COLUMNS_MOST = (
-    800,
-    200,
-    0,
-)  # for several epsilons: with time; in haste (quick, or for several numbers of records); both
+_COLUMNS_MOST = 500  # for several epsilons: beyond, a trial takes a second
 
 
 def plan(
@@ -71,7 +66,7 @@ def plan(
         return _plan_lloyd(job, numbers, directory)
     agreement = make_synopsis_agreement(job, directory)
     settings = agreement.settings
-    tried = _choose_epsilons(settings, epsilons, haste=quick + (len(numbers) > 1))
+    tried = _choose_epsilons(settings, epsilons, hasty=quick + (len(numbers) > 1) + is_slow(settings) > 1)
     cases = _forecast(settings, numbers, epsilons=tried, quick=quick, on_progress=on_progress)
     return _describe(
         job,
@@ -116,7 +111,7 @@ def _forecast(
     on_progress: OnProgress | None,
 ) -> tuple[Case, ...]:
     """Try every epsilon with every number; the smallest cluster where that is many runs at the job's epsilon only."""
-    many = len(numbers) > 1 or settings.dimensions > _MANY_COLUMNS
+    many = len(numbers) > 1 or is_slow(settings)
     wanted = [
         (number, epsilon, settings.clusters > 1 and (not many or epsilon == settings.budget.epsilon))
         for number in numbers
@@ -152,10 +147,10 @@ def _choose_records(job: Job, guess: int | None) -> tuple[int, ...]:
     return (guess,)
 
 
-def _choose_epsilons(settings: Settings, wanted: Sequence[float] | None, *, haste: int) -> tuple[float, ...]:
+def _choose_epsilons(settings: Settings, wanted: Sequence[float] | None, *, hasty: bool) -> tuple[float, ...]:
     """The ones asked for, or the usual ones where they do not take too long, and the job's own; rising."""
     if wanted is None:
-        wanted = EPSILONS if settings.dimensions <= _COLUMNS_MOST[haste] else ()
+        wanted = () if hasty or settings.dimensions > _COLUMNS_MOST else EPSILONS
     for epsilon in wanted:
         if not EPSILON_LEAST <= epsilon <= EPSILON_MOST:
             raise ConfigError(f"epsilon must lie between {EPSILON_LEAST:g} and {EPSILON_MOST:g}; got {epsilon:g}.")

@@ -18,7 +18,6 @@ OnTrial = Callable[[str], None]
 """Told what was tried, once for each family or planted cluster of a case."""
 
 _FIRST_SIZE, _FIRST_SIZE_WITHOUT = 0.25, 0.02  # of an even share
-_TRIALS_WITHOUT = 12
 _RESTARTS = 2  # of k-means without privacy on planted clusters
 
 
@@ -33,9 +32,9 @@ class Effort:
     records_least, records_most
         Made-up records.
     runs
-        On each family, with other noise; at least two, or nothing can be said about the spread.
-    trials
-        Planted clusters.
+        On each family; at least two, or nothing can be said about the spread.
+    trials, trials_without
+        Planted clusters, with and without privacy.
     restarts
         The most starts when cells are clustered, and fewer for more than 20 clusters; a run makes ``Knobs.restarts``.
     """
@@ -45,6 +44,7 @@ class Effort:
     records_most: int
     runs: int
     trials: int
+    trials_without: int
     restarts: int
 
     def choose_records(self, records: int, settings: Settings) -> int:
@@ -58,10 +58,17 @@ class Effort:
         return replace(settings, knobs=replace(settings.knobs, restarts=min(settings.knobs.restarts, most)))
 
 
-FULL = Effort(numbers=4 * 10**5, records_least=2000, records_most=10_000, runs=3, trials=24, restarts=20)
+FULL = Effort(
+    numbers=4 * 10**5, records_least=2000, records_most=10_000, runs=3, trials=24, trials_without=12, restarts=20
+)
 WIDE = replace(FULL, runs=2, trials=16)
-"""For several numbers of records, which are four times the cases, or for many columns, which take long."""
-QUICK = Effort(numbers=10**5, records_least=1000, records_most=4000, runs=2, trials=10, restarts=5)
+"""For several numbers of records, which are four times the cases, or for jobs that are slow to try."""
+QUICK = Effort(numbers=10**5, records_least=1000, records_most=4000, runs=2, trials=10, trials_without=8, restarts=5)
+
+
+def is_slow(settings: Settings) -> bool:
+    """Whether a trial takes a tenth of a second and more: many columns, clusters or clients."""
+    return max(settings.dimensions, settings.clusters) > 50 or settings.client_level
 
 
 class Forecaster:
@@ -84,7 +91,7 @@ class Forecaster:
         self._effort = effort
         self._stream = stream
         self._on_trial = on_trial
-        self._yardsticks: dict[tuple[str, int], Yardstick] = {}
+        self._yardsticks: dict[tuple[str, int, int], Yardstick] = {}
         self._without_privacy: dict[int, Visibility] = {}
         self._last: tuple[float, float] | None = None  # a smallest cluster, relative to an even share; and its signal
 
@@ -100,15 +107,20 @@ class Forecaster:
         losses, spreads = [], []
         route, cells, rounds = None, 0, 0
         for family in FAMILIES:
-            yardstick = self._find_yardstick(family, scaling.tried)
-            streams = [self._stream.child(family.name, "run", run) for run in range(self._effort.runs)]
-            rehearsals = [scaling.run(yardstick.points, stream) for stream in streams]
+            # Even clusters: the same records under other noise, for the spread. Others: records drawn anew.
+            yardsticks = [
+                self._find_yardstick(family, 0 if family.even else run, scaling.tried)
+                for run in range(self._effort.runs)
+            ]
+            rehearsals = [
+                scaling.run(yardstick.points, self._stream.child(family.name, "run", run))
+                for run, yardstick in enumerate(yardsticks)
+            ]
             runs = [rehearsal.finding.centres for rehearsal in rehearsals]
-            losses.append(
-                FamilyLoss(family=family.name, ratio=sum(map(yardstick.measure_ratio, runs)) / self._effort.runs)
-            )
+            ratios = [yardstick.measure_ratio(found) for yardstick, found in zip(yardsticks, runs, strict=True)]
+            losses.append(FamilyLoss(family=family.name, ratio=sum(ratios) / len(ratios)))
             if family.even:
-                spreads.append(yardstick.measure_spread(runs))
+                spreads.append(yardsticks[0].measure_spread(runs))
             if route is None:
                 first = rehearsals[0]
                 route, rounds, cells = first.finding.route, first.finding.rounds, scaling.count_cells(first)
@@ -130,12 +142,12 @@ class Forecaster:
             looked_for_smallest=seen is not None,
         )
 
-    def _find_yardstick(self, family: Family, tried: int) -> Yardstick:
-        if (family.name, tried) not in self._yardsticks:
-            stream = self._stream.child(family.name, tried)
+    def _find_yardstick(self, family: Family, draw: int, tried: int) -> Yardstick:
+        if (family.name, draw, tried) not in self._yardsticks:
+            stream = self._stream.child(family.name, draw, tried)
             sample = family.draw(stream, tried, self._settings.clusters, self._settings.dimensions)
-            self._yardsticks[family.name, tried] = Yardstick(sample, stream.child("yardstick"))
-        return self._yardsticks[family.name, tried]
+            self._yardsticks[family.name, draw, tried] = Yardstick(sample, stream.child("yardstick"))
+        return self._yardsticks[family.name, draw, tried]
 
     def _look_for_smallest(self, scaling: Scaling) -> Visibility:
         """Begin where the last case ended, allowing for its signal: less noise, smaller clusters."""
@@ -167,7 +179,7 @@ class Forecaster:
                 self._plant(tried),
                 most=tried / k,
                 start=_FIRST_SIZE_WITHOUT * tried / k,
-                trials=_TRIALS_WITHOUT,
+                trials=self._effort.trials_without,
                 stream=self._stream.child("visibility"),
             )
         return self._without_privacy[tried]

@@ -14,7 +14,7 @@ from cloister.protocols.synopsis.query import IDLE, Asking, IntArray, Measure, Q
 from cloister.protocols.synopsis.settings import Settings
 from cloister.protocols.synopsis.swaps import Sketch, swap_centres
 
-_COUNT_PART = 4  # a count weighs a quarter of the longest offset
+_COUNT_PART = 6  # a count, and the square of the longest offset, weigh a sixth of that offset
 _CLIENT_COUNT_PART = 8  # a party's sums are short beside its counts: offsets cancel
 _EM_STEPS = 50
 

@@ -42,15 +42,15 @@ class Knobs:
         How often the cells are clustered from another start.
     """
 
-    count_share: float = 0.02
+    count_share: float = 0.01
     box_share: float = 0.05
     middle_share: float = 0.03
     norm_share: float = 0.03
     moment_share: float = 0.30
-    histogram_share_direct: float = 0.60
+    histogram_share_direct: float = 0.50
     histogram_share_projected: float = 0.35
     cells_max: int = 6000
-    rounds_min: int = 3
+    rounds_min: int = 2
     rounds_max: int = 8
     restarts: int = 20
 
