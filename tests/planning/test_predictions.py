@@ -92,7 +92,8 @@ def test_centres_move_as_far_as_the_plan_says(k, d, epsilon):
 def test_the_excess_loss_of_fresh_records_is_as_the_plan_says(family):
     (case,) = plan(make_job(epsilon=0.15), records=RECORDS, epsilons=()).cases
     (predicted,) = (loss.ratio - 1 for loss in case.losses if loss.family == family.name)
-    observed = excess_of(family, make_settings(make_job(epsilon=0.15)))
+    # Where a small cluster is missed now and then, the losses of six draws scatter by more than a factor of two.
+    observed = excess_of(family, make_settings(make_job(epsilon=0.15)), draws=48 if family.unsteady else 6)
     small = 0.02  # below, nobody cares, and k-means' own starts decide
     assert max(predicted, small) <= 2 * max(observed, small)
     assert max(observed, small) <= 2 * max(predicted, small)

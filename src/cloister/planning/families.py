@@ -36,12 +36,15 @@ class Family:
         In plain words.
     even
         Whether there are clusters, all of about the same size.
+    unsteady
+        Whether runs differ much: a small cluster is missed now and then, and the loss is then a multiple.
     draw
         (stream, records, k, d) to points in [-1, 1]^d in random order, with the centres that they were drawn around.
     """
 
     name: str
     even: bool
+    unsteady: bool
     draw: Callable[[Stream, int, int, int], Sample]
 
 
@@ -84,10 +87,10 @@ def _shuffle(stream: Stream, sample: Sample) -> Sample:
 
 
 FAMILIES = (
-    Family(name="well separated", even=True, draw=_draw_even(SYNTH_SEPARATED)),
-    Family(name="overlapping", even=True, draw=_draw_even(SYNTH_OVERLAPPING)),
-    Family(name="unbalanced (16 to 1)", even=False, draw=_draw_unbalanced),
-    Family(name="no clusters", even=False, draw=_draw_uniform),
+    Family(name="well separated", even=True, unsteady=False, draw=_draw_even(SYNTH_SEPARATED)),
+    Family(name="overlapping", even=True, unsteady=False, draw=_draw_even(SYNTH_OVERLAPPING)),
+    Family(name="unbalanced (16 to 1)", even=False, unsteady=True, draw=_draw_unbalanced),
+    Family(name="no clusters", even=False, unsteady=False, draw=_draw_uniform),
 )
 
 

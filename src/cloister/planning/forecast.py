@@ -31,8 +31,8 @@ class Effort:
         Made-up records times columns, about; never fewer than ``records_least`` records nor 20 for each cluster.
     records_least, records_most
         Made-up records.
-    runs
-        On each family; at least two, or nothing can be said about the spread.
+    runs, runs_unsteady
+        On each family, and on one whose losses scatter; at least two, or nothing can be said about the spread.
     trials, trials_without
         Planted clusters, with and without privacy.
     restarts
@@ -43,6 +43,7 @@ class Effort:
     records_least: int
     records_most: int
     runs: int
+    runs_unsteady: int
     trials: int
     trials_without: int
     restarts: int
@@ -59,11 +60,20 @@ class Effort:
 
 
 FULL = Effort(
-    numbers=4 * 10**5, records_least=2000, records_most=10_000, runs=3, trials=24, trials_without=12, restarts=20
+    numbers=4 * 10**5,
+    records_least=2000,
+    records_most=10_000,
+    runs=3,
+    runs_unsteady=12,
+    trials=24,
+    trials_without=12,
+    restarts=20,
 )
-WIDE = replace(FULL, runs=2, trials=16)
+WIDE = replace(FULL, runs=2, runs_unsteady=5, trials=16)
 """For several numbers of records, which are four times the cases, or for jobs that are slow to try."""
-QUICK = Effort(numbers=10**5, records_least=1000, records_most=4000, runs=2, trials=10, trials_without=8, restarts=5)
+QUICK = replace(
+    WIDE, numbers=10**5, records_least=1000, records_most=4000, runs_unsteady=4, trials=10, trials_without=8, restarts=5
+)
 
 
 def is_slow(settings: Settings) -> bool:
@@ -110,7 +120,7 @@ class Forecaster:
             # Even clusters: the same records under other noise, for the spread. Others: records drawn anew.
             yardsticks = [
                 self._find_yardstick(family, 0 if family.even else run, scaling.tried)
-                for run in range(self._effort.runs)
+                for run in range(self._effort.runs_unsteady if family.unsteady else self._effort.runs)
             ]
             rehearsals = [
                 scaling.run(yardstick.points, self._stream.child(family.name, "run", run))
