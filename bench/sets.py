@@ -28,7 +28,7 @@ def load_unit(name: str) -> NDArray[np.float64]:
     """One data set, each column scaled to [-1, 1] by its extremes, as the papers do."""
     path = FOLDER / f"{name}.txt"
     if not path.exists():
-        raise SystemExit(f"this benchmark needs {path}, which is not here: see README, Benchmarks")
+        raise SystemExit(f"this benchmark needs {path}, which is not here: see docs/benchmarks.md")
     points: NDArray[np.float64] = np.loadtxt(path)
     low, high = points.min(axis=0), points.max(axis=0)
     unit: NDArray[np.float64] = 2 * (points - low) / (high - low) - 1

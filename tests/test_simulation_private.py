@@ -121,6 +121,7 @@ def test_a_job_that_would_pass_a_cap_is_refused_before_the_first_round(tmp_path)
         simulate(with_ledger(tmp_path), sources=PARTS, on_progress=steps.append)
     assert steps == []
     assert "2.5" in str(caught.value)
+    assert str(caught.value).startswith("party 'b' (books/b.ledger): ")
     (after,) = ledger.summarise(delta=1e-6)
     assert after.charges == entry.charges
     other = {**PARTS, "b": PARTS["b"][::-1][:-1]}  # other records: another data set, without a cap

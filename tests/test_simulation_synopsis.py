@@ -17,6 +17,7 @@ from cloister.privacy.costs import rho_of
 from cloister.privacy.ledger import Ledger
 from cloister.privacy.mechanisms import DiscreteGaussian, Release
 from cloister.privacy.units import Sensitivity, Unit
+from cloister.privacy.zcdp import epsilon_of_rho
 from cloister.protocols.synopsis import Settings, envelope_of
 from cloister.protocols.synopsis import pipeline as pipeline_module
 from cloister.protocols.synopsis.settings import PURSE
@@ -68,7 +69,11 @@ def test_the_card_is_what_the_rounds_cost_and_travels_with_the_result(tmp_path):
     assert card.releases[0].name == "number of records"
     envelope = rho_of(envelope_of(make_settings(make_job())))
     assert 0.9 * envelope < sum(release.rho for release in card.releases) <= envelope * (1 + 1e-12)
+    # Released values decide which rounds run: what is promised is the cost of all that could have.
+    assert card.epsilon == pytest.approx(epsilon_of_rho(envelope, BUDGET.delta), rel=1e-12)
     assert card.epsilon <= BUDGET.epsilon
+    assert card.epsilon > epsilon_of_rho(sum(release.rho for release in card.releases), BUDGET.delta)
+    assert "one payment" in card.how_composed
     read = read_result(write_result(result, tmp_path / "r"))
     assert (read.card, read.cluster_records, read.released_records) == (
         card,
@@ -105,7 +110,7 @@ def test_whoever_adds_the_noise_the_budget_is_kept(options, placed, breaks, tmp_
     assert 0.9 * BUDGET.epsilon < result.card.epsilon <= BUDGET.epsilon
     (entry,) = Ledger(tmp_path / "books" / "a.ledger", create=False).summarise(delta=1e-6)
     assert entry.charges == 1
-    assert result.card.epsilon <= entry.epsilon <= BUDGET.epsilon * (1 + 1e-6)
+    assert entry.epsilon == pytest.approx(result.card.epsilon, rel=1e-12), "what was promised is what was paid"
 
 
 def test_a_public_number_of_records_is_not_asked_for_and_is_named():
@@ -114,6 +119,7 @@ def test_a_public_number_of_records_is_not_asked_for_and_is_named():
     assert result.released_records == 3000
     assert "number of records" not in [release.name for release in result.card.releases]
     assert any("3,000, was declared public" in note for note in result.notes)
+    assert any("declares the number of records, 3,000." in warning for warning in result.card.warnings)
     wrong = replace(job, data=DataOptions(records=100_000))  # a private run does not check it: that would tell
     assert simulate(wrong, sources=PARTS, evaluate=False).released_records == 100_000
 
@@ -155,7 +161,7 @@ def test_a_job_that_would_pass_a_cap_is_refused_before_the_first_round(tmp_path)
     (entry,) = ledger.summarise(delta=1e-6)
     ledger.set_cap(entry.fingerprint, Budget(epsilon=2.5, delta=1e-6), reason="test")
     steps = []
-    with pytest.raises(BudgetError, match=r"2\.5"):
+    with pytest.raises(BudgetError, match=r"^party 'b' \(books/b\.ledger\): .* epsilon = 2\.5 .*; spent 2, asked 2 "):
         simulate(job, sources=PARTS, on_progress=steps.append)
     assert steps == []
     for party in PARTS:
@@ -228,7 +234,13 @@ def test_client_level_says_whose_presence_is_hidden(tmp_path):
     assert (result.card.unit, result.card.neighbours) == ("client", "all records of one client added or removed")
     assert "one party's whole table" in render(result)
     loose = replace(job, budget=Budget(epsilon=2.0, delta=0.5, unit=Unit.CLIENT), ledger=None)
-    assert any("1 / 3, the number of parties" in note for note in simulate(loose, sources=PARTS, evaluate=False).notes)
+    warnings = " ".join(simulate(loose, sources=PARTS, evaluate=False).card.warnings)
+    assert "1 / 3, the number of parties" in warnings
+    poor = replace(job, budget=Budget(epsilon=0.01, delta=1e-6, unit=Unit.CLIENT), ledger=None)
+    (warning,) = (w for w in simulate(poor, sources=PARTS, evaluate=False).card.warnings if "mostly noise" in w)
+    assert "more than the whole range of a column" in warning
+    assert "bring in more parties" in warning
+    assert "fewer rounds" not in warning
 
 
 def test_k_is_chosen_and_the_result_says_how(tmp_path):
@@ -258,6 +270,7 @@ def test_what_is_said_of_rounds_and_of_who_learned_what():
     result = simulate(make_job(seed=1, network="thesis-WAN"), sources=PARTS, evaluate=False)
     idle = len(make_settings(make_job()).slots) - len(result.card.releases)
     assert any(f"{idle} of " in note for note in result.notes) is (idle > 0)
+    assert not any("histogram" in note for note in result.notes), "laid along the columns, as anyone would expect"
     assert {row.role for row in result.leakage} == {"the coordinator", "each party", "everyone"}
     assert next(row.how for row in result.leakage if row.role == "the coordinator") == "nothing of"
     assert result.network.simulated_s > 0

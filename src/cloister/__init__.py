@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from cloister.errors import CloisterError
     from cloister.job import Budget, DataOptions, Job, JobParty, ProtocolOptions, load_job
     from cloister.planning import Plan, plan
+    from cloister.privacy.units import Unit
+    from cloister.protocols.synopsis import Knobs
     from cloister.report import Result, read_result, write_result
     from cloister.simulation import simulate
 
@@ -27,9 +29,11 @@ _HOMES = {
     "DataOptions": "cloister.job",
     "Job": "cloister.job",
     "JobParty": "cloister.job",
+    "Knobs": "cloister.protocols.synopsis",
     "Plan": "cloister.planning",
     "ProtocolOptions": "cloister.job",
     "Result": "cloister.report",
+    "Unit": "cloister.privacy.units",
     "load_job": "cloister.job",
     "open_table": "cloister.data",
     "plan": "cloister.planning",
@@ -46,9 +50,11 @@ __all__ = [
     "DataOptions",
     "Job",
     "JobParty",
+    "Knobs",
     "Plan",
     "ProtocolOptions",
     "Result",
+    "Unit",
     "load_job",
     "open_table",
     "plan",

@@ -6,14 +6,17 @@ In a deployment each desk stands in its own organisation; a simulation sets them
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from cloister.crypto import Stream
 from cloister.data import Table
 from cloister.errors import BudgetError, ConfigError
 from cloister.job import Job, JobParty
-from cloister.privacy.accounting import Accountant
+from cloister.job.checks import COORDINATOR
+from cloister.privacy.accounting import Accountant, Spent
 from cloister.privacy.card import PrivacyCard, make_card
+from cloister.privacy.card_warnings import Circumstances
 from cloister.privacy.fingerprint import fingerprint_label, fingerprint_records
 from cloister.privacy.ledger import Ledger, LedgerSession
 from cloister.privacy.mechanisms import Release
@@ -22,8 +25,6 @@ from cloister.privacy.release import Charger, NoiseDuty
 from cloister.privacy.samplers import ExactSampler, Sampler
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget
-
-COORDINATOR = "coordinator"
 
 
 def make_placement(job: Job) -> Placement:
@@ -78,6 +79,8 @@ class Books:
 
     Attributes
     ----------
+    owner
+        The party and its file, as messages call them.
     accountant
         Charged for each round.
     ledger
@@ -86,6 +89,7 @@ class Books:
         What the ledger has paid, or would have, for all rounds at once.
     """
 
+    owner: str
     accountant: Accountant
     ledger: LedgerSession | None = None
     envelope: Envelope | None = None
@@ -110,18 +114,28 @@ class Desks:
     samplers: tuple[Sampler, ...]
     coordinator: NoiseDuty | None
     """What the coordinator needs, where it adds the noise."""
+    envelope_price: Spent | None = None
+    """What all rounds as one payment cost."""
 
     def pay_ledgers(self, releases: Sequence[Release]) -> None:
         """Charge every ledger for the whole job before its first round, or refuse the job before anyone has paid.
 
         Paid in advance, a job cannot be stopped half-way because another one spent the rest of the cap. What a run that
         aborts has not released stays spent.
+
+        Raises
+        ------
+        BudgetError
+            If a data set's cap would be passed; names the party and its file.
         """
-        ledgers = [book.ledger for book in self.books if book.ledger is not None]
-        for ledger in ledgers:
-            ledger.check_all(releases)
-        for ledger in ledgers:
-            ledger.charge_all(releases)
+        for pay in (LedgerSession.check_all, LedgerSession.charge_all):
+            for book in self.books:
+                if book.ledger is None:
+                    continue
+                try:
+                    pay(book.ledger, releases)
+                except BudgetError as error:
+                    raise BudgetError(f"{book.owner}: {error}") from None
 
     def close(self) -> None:
         """Close every ledger file."""
@@ -133,24 +147,22 @@ class Desks:
         """What party ``number`` needs."""
         return NoiseDuty(charger=self.books[number - 1], sampler=self.samplers[number - 1])
 
-    def make_card(
-        self, *, estimated_records: float | None, centre_noise: float | None, shares_missing: int
-    ) -> PrivacyCard:
+    def make_card(self, circumstances: Circumstances) -> PrivacyCard:
         """The card of the party that was charged most: the one that took part in most rounds.
 
-        ``shares_missing`` is of the round in which most parties were missing: a missing share of the noise is one that
-        colluding parties need not know.
+        With an envelope the cost is the envelope's. Which rounds run depends on released values, and then the sum of
+        those that ran is no guarantee (`Accountant`); that all of them fit the envelope is.
         """
         spent = max((book.accountant.spent() for book in self.books), key=lambda spent: spent.epsilon)
+        if self.envelope_price is not None:
+            spent = replace(self.envelope_price, releases=spent.releases)
         return make_card(
             spent,
             budget=self.budget,
             placement=self.placement,
             breaks_if=self.breaks_if,
             is_simulation=any(sampler.is_simulation for sampler in self.samplers),
-            estimated_records=estimated_records,
-            centre_noise=centre_noise,
-            shares_missing=shares_missing,
+            circumstances=circumstances,
         )
 
 
@@ -177,9 +189,16 @@ def open_desks(
         Charged by the coordinator, where it adds the noise.
     envelope
         All rounds as one payment, where they are not known before the first.
+
+    Raises
+    ------
+    BudgetError
+        If the envelope does not fit the budget.
     """
+    price = None if envelope is None else _price_envelope(envelope, budget)
     books = tuple(
         Books(
+            owner=f"party {party.name!r}" + ("" if job.ledger is None else f" ({_name_ledger(job.ledger, party)})"),
             accountant=Accountant(budget),
             ledger=_open_ledger(job, party, table, session, budget),
             envelope=None if envelope is None else Envelope(envelope),
@@ -191,8 +210,25 @@ def open_desks(
     if isinstance(placement, Aggregator):
         duty = NoiseDuty(charger=coordinators_books, sampler=_make_sampler(job, COORDINATOR))
     return Desks(
-        budget=budget, placement=placement, breaks_if=breaks_if, books=books, samplers=samplers, coordinator=duty
+        budget=budget,
+        placement=placement,
+        breaks_if=breaks_if,
+        books=books,
+        samplers=samplers,
+        coordinator=duty,
+        envelope_price=price,
     )
+
+
+def _price_envelope(envelope: Release, budget: Budget) -> Spent:
+    """What all rounds cost as one payment, which must fit the budget."""
+    payer = Accountant(budget)
+    payer.charge(envelope)
+    return replace(payer.spent(), how="zCDP: all rounds as one payment, which those that ran did not exceed")
+
+
+def _name_ledger(folder: str, party: JobParty) -> Path:
+    return Path(folder) / f"{party.name}.ledger"
 
 
 def _make_sampler(job: Job, role: str) -> Sampler:
@@ -212,9 +248,9 @@ def _open_ledger(job: Job, party: JobParty, table: Table, session: bytes, budget
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ConfigError(f"ledger.path must be a folder that can be made; got {folder}: {reason}.") from None
-    ledger = Ledger(folder / f"{party.name}.ledger")
+    ledger = Ledger(job.folder / _name_ledger(job.ledger, party))
     if party.dataset is None:
-        fingerprint = fingerprint_records(table.raw_batches(), salt=ledger.salt)
+        fingerprint = fingerprint_records(table.raw_batches(), columns=table.dimensions, salt=ledger.salt)
     else:
         fingerprint = fingerprint_label(party.dataset, salt=ledger.salt)
     return ledger.open_session(fingerprint=fingerprint, job=job.name, session=session, budget=budget)

@@ -26,6 +26,8 @@ def test_the_job_stops_at_the_first_blank_and_runs_once_they_are_filled(invoke: 
     done = invoke("init", write_table(tmp_path), "--out", out, "-k", 5, "--party", f"harbour={tmp_path / 'h.csv'}")
     assert done.exit_code == 0, done.output
     assert "Only the header" in done.stdout
+    last = done.stdout.splitlines()[-1]
+    assert last == f"Then: cloister plan {out}, which spends nothing; cloister run {out}"
     text = out.read_text()
     assert "4711" not in text + done.output
     assert "CANARY" not in text + done.output

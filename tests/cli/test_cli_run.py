@@ -54,7 +54,7 @@ def test_a_job_without_a_protocol_is_private(invoke: Invoke, job_file: Path) -> 
     assert result.card.private
     assert (result.card.budget_epsilon, result.card.budget_delta) == (4.0, 1e-6)
     assert len(result.cluster_records) == 2
-    for words in ("Privacy card", "about", "Sizes carry noise", "protocol synopsis"):
+    for words in ("Privacy card", "Who could remove it", "Sizes carry noise", "protocol synopsis"):
         assert words in done.stdout
     assert "unit scaling, where a column runs" not in done.stdout, "rounds of a synopsis have scales of their own"
 
@@ -224,7 +224,7 @@ def test_the_demo_runs_twice_and_its_next_command_works(
     document = json.loads(Path("cloister-demo/result.json").read_text())
     assert [party["name"] for party in document["parties"]] == ["north", "harbour", "valley"]
     assert (document["protocol"], document["card"]["private"]) == ("synopsis", True)
-    assert len(re.findall(r"^  cluster \d +about [\d,]+ ", done.stdout, re.MULTILINE)) == 4
+    assert len(re.findall(r"^  cluster \d +[\d,]+ ± [\d,]+ ", done.stdout, re.MULTILINE)) == 4
     command = done.stdout.splitlines()[-1].split()
     assert command[:2] == ["cloister", "predict"]
     assert invoke(*command[1:]).exit_code == 0

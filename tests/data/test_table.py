@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from cloister.data import Column, Table, open_table, parse_bounds, to_unit
+from cloister.data import Column, Table, TableCheck, open_table, parse_bounds, to_unit
 from cloister.errors import ConfigError, DataError
 from cloister.numeric.fixed_point import FixedPoint
 
@@ -89,6 +89,16 @@ def test_batches_do_not_depend_on_how_the_source_cuts_its_records(count, lengths
 def test_an_empty_party_is_refused():
     with pytest.raises(DataError, match="at least one record; got none"):
         open_table(np.empty((0, 2)), COLUMNS).check()
+
+
+@pytest.mark.parametrize("name", ["array", "file"])
+def test_an_empty_party_is_accepted_where_a_refusal_would_tell(tmp_path, name):
+    source = np.empty((0, 2)) if name == "array" else write_csv(tmp_path / "t.csv", [])
+    table = open_table(source, COLUMNS, may_be_empty=True, memory_budget_bytes=0)
+    assert table.check() == TableCheck(records=0, clipped=(0, 0), batches=0)
+    assert list(table.batches()) == list(table.raw_batches()) == []
+    with pytest.raises(DataError, match="1 cell is not a number"):  # other faults are faults still
+        open_table(np.array([[1.0, np.nan]]), COLUMNS, may_be_empty=True).check()
 
 
 def test_batches_check_the_table_first():

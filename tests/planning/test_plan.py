@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from dataclasses import replace
 
 import msgspec
@@ -16,10 +17,13 @@ from cloister.crypto import Stream
 from cloister.data import Column
 from cloister.errors import ConfigError
 from cloister.job import Budget, DataOptions, Job, JobParty, Knobs, ProtocolOptions
-from cloister.planning import Plan, plan, print_plan
+from cloister.planning import Case, FamilyLoss, Plan, Range, Size, plan, print_plan
+from cloister.planning.advice import advise_synopsis, list_notes
 from cloister.planning.draft import EPSILONS, RECORDS
 from cloister.planning.families import FAMILIES, place_clusters, share_out
-from cloister.planning.forecast import QUICK, Forecaster
+from cloister.planning.forecast import QUICK, Forecaster, set_parties
+from cloister.planning.rounding import format_noise, format_percent, format_ratio
+from cloister.privacy.placement import Local
 from cloister.privacy.units import Unit
 from cloister.report.layout import make_console
 from cloister.simulation import make_settings
@@ -101,6 +105,8 @@ def test_without_a_number_of_records_several_are_tried():
     assert losses[0] >= losses[-1]
     assert "private and no table is read" in " ".join(made.notes)
     assert "by the number of records" in printed(made)
+    assert "records are enough for a loss at most 10% above that without privacy" in made.advice
+    assert "to see clusters of a quarter of the average size" in made.advice
 
 
 @pytest.mark.parametrize("records", [0, 2, 2**60])
@@ -161,15 +167,133 @@ def test_it_says_who_adds_the_noise_and_what_breaks_it(options, words):
     assert max(map(len, text.splitlines())) <= 100
 
 
-def test_clients_and_a_chosen_k_are_planned_too():
-    parties = tuple(JobParty(name=f"p{i}") for i in range(150))
-    job = make_job(parties=parties, choose_k=True, budget=Budget(epsilon=1.0, delta=1e-6, unit=Unit.CLIENT))
-    made = plan(job, records=3000, epsilons=(), quick=True)
-    text = printed(made)
+def client_job(parties=150, **options):
+    budget = Budget(epsilon=options.pop("epsilon", 1.0), delta=1e-6, unit=Unit.CLIENT)
+    return make_job(parties=tuple(JobParty(name=f"p{i}") for i in range(parties)), budget=budget, **options)
+
+
+def test_at_client_level_cases_differ_by_the_number_of_parties():
+    made = plan(client_job(parties=15, choose_k=True), records=300, quick=True)
+    sizes = [(case.parties, case.records) for case in made.cases]
+    assert sizes == [(15, 300), (150, 3000), (1500, 30_000)]
+    assert made.by_parties
+    assert made.cases[0].loss_ratio.high > made.cases[-1].loss_ratio.high
+    text = " ".join(printed(made).split())
     assert "any one party's whole table" in text
     assert "at most 3 clusters" in text
-    assert all(loss.ratio > 0 for case in made.cases for loss in case.losses)
-    assert "150 of them" in text
+    assert "by the number of parties" in text
+    assert "(job) 15" in text
+    assert "1,500 parties" in text
+    assert "by the number of records" not in text
+    assert "300 records are your guess" in text
+
+
+def make_case(*, parties, ratio, smallest, epsilon=0.5):
+    return Case(
+        epsilon=epsilon,
+        records=100 * parties,
+        parties=parties,
+        route="direct",
+        cells=100,
+        rounds=2,
+        losses=(FamilyLoss(family="one", ratio=1.0), FamilyLoss(family="another", ratio=ratio)),
+        centre_noise=Range(low=0.1, high=0.1),
+        smallest_cluster=smallest,
+        smallest_without_privacy=1,
+        looked_for_smallest=True,
+    )
+
+
+def test_at_client_level_more_parties_are_the_first_advice_and_more_records_none():
+    settings = make_settings(client_job(parties=20, epsilon=0.5))
+    poor = make_case(parties=20, ratio=7.0, smallest=None)
+    still_poor, good = (
+        make_case(parties=200, ratio=3.0, smallest=None),
+        make_case(parties=2000, ratio=1.05, smallest=9),
+    )
+    advice = advise_synopsis(settings, [poor, still_poor, good])
+    assert "With the job's 20 parties, at epsilon = 0.5, even clusters of average size disappear" in advice
+    assert "If that is too much: more parties (2,000 are enough for a loss at most 10% above" in advice
+    assert advice.index("more parties") < advice.index("a larger epsilon, fewer clusters")
+    assert "more records" not in advice
+    assert "more parties than 200, a larger epsilon" in advise_synopsis(settings, [poor, still_poor])
+    dearer = make_case(parties=20, ratio=1.05, smallest=9, epsilon=2.0)
+    assert "more parties than 200, epsilon = 2," in advise_synopsis(settings, [poor, dearer, still_poor])
+    assert "more" not in advise_synopsis(settings, [replace(good, parties=20), good]).replace("hardly more", "")
+
+
+def test_what_helps_is_said_for_the_unit_in_question():
+    sizes = [Size(records=2000, parties=20), Size(records=20_000, parties=200)]
+    of_clients, of_records = (
+        " ".join(list_notes(make_settings(job), sizes, guess=None)) for job in (client_job(parties=20), make_job())
+    )
+    assert "100 a party are assumed" in of_clients
+    assert "Ten times the records" not in of_clients
+    assert "Ten times the records are as good as about ten times the epsilon" in of_records
+    assert "party" not in of_records
+
+
+def test_a_declared_number_of_records_grows_with_the_parties_who_place_their_noise_as_before():
+    settings = make_settings(
+        client_job(
+            parties=4,
+            data=DataOptions(records=400),
+            protocol=ProtocolOptions(placement="shared", colluding_max=1),
+        )
+    )
+    grown = set_parties(settings, 40, 4000)
+    assert (grown.parties, grown.records, grown.placement.parties, grown.placement.colluding_max) == (40, 4000, 40, 1)
+    assert set_parties(settings, 4, 400) is settings
+    local = set_parties(replace(settings, placement=Local(parties=4)), 40, 4000)
+    assert local.noise_std == pytest.approx(10**0.5 * replace(settings, placement=Local(parties=4)).noise_std)
+
+
+def test_made_up_clients_hold_no_more_than_real_ones():
+    settings = make_settings(client_job(parties=1000))
+    assert QUICK.choose_records(10_000, settings) == 1000  # 100 clients of 10 records
+    assert QUICK.choose_records(10**6, settings) == 4000
+    assert QUICK.choose_records(1000, replace(settings, clusters=30)) == 600  # but 20 for each cluster
+
+
+def test_wide_columns_have_no_exponents_and_the_last_column_is_named():
+    columns = (Column(name="income", low=0, high=2_000_000), Column(name="share", low=0, high=0.01))
+    made = plan(
+        make_job(columns=columns, budget=Budget(epsilon=0.05, delta=1e-6)), records=1000, epsilons=(), quick=True
+    )
+    text = printed(made)
+    noise = text[text.index("in original units") : text.index("Traffic")]
+    assert re.search(r"\d,\d{3}", noise)
+    assert "e+" not in text
+    assert "e-" not in noise
+    assert re.search(r"smallest cluster seen +without privacy", text)
+    assert not re.search(r"\d \(\d+\)", text)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words", "percent"),
+    [
+        (1.0001, "1.000", "0"),
+        (1.0023, "1.002", "0.2"),
+        (1.0123, "1.012", "1.2"),
+        (1.034, "1.03", "3"),
+        (1.12, "1.12", "12"),
+        (1.347, "1.3", "30"),
+        (2.66, "2.7", "170"),
+        (6.31, "6", "500"),
+        (14.2, "14", "1,300"),
+        (0.9984, "0.998", "0"),
+    ],
+)
+def test_an_excess_has_the_digits_that_the_runs_support(ratio, words, percent):
+    assert (format_ratio(ratio), format_percent(ratio)) == (words, percent)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [(1234.0, "1,200"), (98.7, "99"), (9.96, "10.0"), (3.44, "3.4"), (0.0213, "0.021"), (3e-9, "3e-09"), (0.0, "0")],
+)
+def test_noise_has_two_digits_and_no_exponent(value, words):
+    assert format_noise(value) == words
 
 
 @pytest.mark.parametrize("name", ["naive", "masked-sum-count", "masked-centroid", "mask-noise-average"])

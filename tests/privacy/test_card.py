@@ -4,11 +4,14 @@ import math
 
 import pytest
 
+from cloister.errors import ConfigError
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.card import make_card
+from cloister.privacy.card_warnings import Circumstances
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Release
-from cloister.privacy.placement import Aggregator, Shared
+from cloister.privacy.placement import Aggregator, Local, Shared
 from cloister.privacy.units import Budget, Sensitivity, Unit
+from cloister.privacy.zcdp import epsilon_of_rho
 
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
 
@@ -17,7 +20,7 @@ def release(mechanism, name="round 1"):
     return Release(name=name, mechanism=mechanism, sensitivity=Sensitivity(l1=3, l2_squared=5), entries=4)
 
 
-def card_of(*releases, budget=BUDGET, placement=None, **options):
+def card_of(*releases, budget=BUDGET, placement=None, is_simulation=False, **known):
     accountant = Accountant(budget)
     for event in releases:
         accountant.charge(event)
@@ -26,7 +29,8 @@ def card_of(*releases, budget=BUDGET, placement=None, **options):
         budget=budget,
         placement=placement or Aggregator(),
         breaks_if="Nobody.",
-        **{"is_simulation": False, **options},
+        is_simulation=is_simulation,
+        circumstances=Circumstances(**known),
     )
 
 
@@ -56,17 +60,79 @@ def test_plain_words_say_how_many_times_likelier():
     card = card_of(release(DiscreteLaplace(scale=3.000001)), budget=Budget(epsilon=1.0))
     assert card.plain_words.startswith("Whatever someone does with this result, it is at most 2.72 times as likely")
     assert "but for a chance" not in card.plain_words
-    assert "any one client" in card_of(budget=Budget(epsilon=1.0, delta=1e-6, unit=Unit.CLIENT)).plain_words
+    clients = card_of(budget=Budget(epsilon=1.0, delta=1e-6, unit=Unit.CLIENT))
+    assert "any one party had held no records" in clients.plain_words, "who takes part is public"
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "words"),
+    [
+        (1.1, "at most 3.01 times"),  # 3.004: rounded to 3, it would promise more than holds
+        (4.0, "at most 54.6 times"),
+        (10.0, "at most 22,027 times"),
+        (13.9, "more than a million times"),
+        (1e6, "more than a million times"),
+    ],
+)
+def test_plain_words_never_round_down_and_hold_no_powers_of_ten(epsilon, words):
+    card = card_of(release(DiscreteLaplace(scale=3 / epsilon * (1 + 1e-12))), budget=Budget(epsilon=epsilon))
+    assert card.epsilon == pytest.approx(epsilon)
+    assert words in card.plain_words
+    assert "e+" not in " ".join([card.plain_words, *card.warnings])
+    assert card.is_weak is (epsilon > 10) is any("practically nothing" in warning for warning in card.warnings)
+
+
+def test_a_study_promises_nothing_at_all():
+    assert "protected against" in card_of().protects_against
+    assert card_of(is_simulation=True).protects_against == "Nobody is protected: the noise came from a seed."
+
+
+def test_who_could_remove_the_noise_is_said_once():
+    assert card_of().who_could_subtract == "The coordinator, which knows it."
+    assert card_of(placement=Local(parties=3)).who_could_subtract.startswith("Nobody")
+
+
+@pytest.mark.parametrize(
+    ("unit", "replaced"), [(Unit.RECORD, "one record replaced"), (Unit.CLIENT, "one party's table")]
+)
+def test_a_declared_number_of_records_is_priced(unit, replaced):
+    noisy = release(DiscreteGaussian(sigma=20.0))
+    card = card_of(noisy, budget=Budget(epsilon=1.0, delta=1e-6, unit=unit), declared_records=12_345)
+    (warning,) = card.warnings
+    dearer = epsilon_of_rho(4 * card.releases[0].rho, 1e-6)
+    assert dearer > 1.9 * card.epsilon
+    assert f"epsilon is up to {dearer:.3g} at delta = 1e-06" in warning
+    assert replaced in warning
+    assert "12,345" in warning
+    pure = card_of(release(DiscreteLaplace(scale=30.0)), budget=Budget(epsilon=1.0), declared_records=9)
+    assert "up to 0.2 at delta = 0" in pure.warnings[0], "pure epsilons double"
 
 
 def test_warnings_name_seeds_large_deltas_noise_and_missing_shares():
     assert card_of().warnings == ()
     assert "seed" in card_of(is_simulation=True).warnings[0]
     noisy = release(DiscreteGaussian(sigma=100.0))
-    assert "publishes one record" in card_of(noisy, estimated_records=2e6).warnings[0]
+    assert "1 / 2,000,000, the noisy number" in card_of(noisy, estimated_records=2e6).warnings[0]
     assert not card_of(noisy, estimated_records=5e5).warnings
-    assert "mostly noise" in card_of(centre_noise=0.3).warnings[0]
+    loose = Budget(epsilon=1.0, delta=0.5, unit=Unit.CLIENT)
+    assert "1 / 3, the number of parties" in card_of(noisy, budget=loose, parties=3).warnings[0]
+    assert not card_of(noisy, parties=3).warnings
+    assert "by about 0.3, where" in card_of(centre_noise=0.3).warnings[0]
+    assert "fewer rounds" in card_of(centre_noise=0.3).warnings[0]
+    far = card_of(centre_noise=4.9e3, remedy="Use more parties.").warnings[0]
+    assert far.startswith("These centres are mostly noise")
+    assert far.endswith("by more than the whole range of a column. Use more parties.")
     assert not card_of(centre_noise=0.2).warnings
     shared = Shared(parties=5, colluding_max=3)
+    assert "1 of 5 parties was missing" in card_of(placement=shared, shares_missing=1).warnings[0]
     assert "at most 2 colluding parties, not 3" in card_of(placement=shared, shares_missing=1).warnings[0]
+    assert "at most 1 colluding party, not 3" in card_of(placement=shared, shares_missing=2).warnings[0]
     assert not card_of(placement=shared).warnings
+
+
+def test_a_unit_may_be_given_by_its_word():
+    assert Budget(epsilon=1.0, unit="client") == Budget(epsilon=1.0, unit=Unit.CLIENT)
+    assert Budget(epsilon=1.0, unit="client").unit is Unit.CLIENT
+    for wrong in ("party", "Client", "", None, 1):
+        with pytest.raises(ConfigError, match='unit must be "record" or "client"; got'):
+            Budget(epsilon=1.0, unit=wrong)

@@ -29,8 +29,8 @@ class Batched:
         yield from np.split(self.points, self.cuts)
 
 
-def fingerprint(points, cuts=(), salt=SALT):
-    return fingerprint_records(Batched(points, cuts).batches(), salt=salt)
+def fingerprint(points, cuts=(), salt=SALT, columns=None):
+    return fingerprint_records(Batched(points, cuts).batches(), salt=salt, columns=columns)
 
 
 @given(points=TABLES, data=st.data())
@@ -94,9 +94,27 @@ def test_a_label_is_its_own_kind_of_fingerprint():
         fingerprint_label("  ", salt=SALT)
 
 
+@given(points=TABLES)
+def test_the_public_number_of_columns_changes_no_fingerprint(points):
+    assert fingerprint(points, columns=points.shape[1]) == fingerprint(points)
+    with pytest.raises(DataError, match="columns; got"):
+        fingerprint(points, columns=points.shape[1] + 1)
+
+
+def test_no_records_have_a_fingerprint_of_their_own():
+    empty = fingerprint_records([], salt=SALT, columns=2)
+    assert empty == fingerprint(np.zeros((0, 2)), columns=2) == fingerprint(np.zeros((0, 2)))
+    others = {
+        fingerprint_records([], salt=SALT, columns=3),
+        fingerprint([[0.0, 0.0]]),
+        fingerprint_records([], salt=bytes(32), columns=2),
+    }
+    assert len(others | {empty}) == 4
+
+
 def test_refuses_nothing_to_hash_and_a_short_salt():
-    with pytest.raises(DataError, match="at least one record"):
-        fingerprint(np.zeros((0, 2)))
+    with pytest.raises(DataError, match="must come with its number of columns"):
+        fingerprint_records([], salt=SALT)
     with pytest.raises(ConfigError, match="salt must have 16 to 64 bytes; got 3"):
         fingerprint([[0.5]], salt=b"abc")
 

@@ -20,6 +20,7 @@ from cloister.protocols.synopsis.pipeline import Finding, run_synopsis
 from cloister.protocols.synopsis.query import IDLE, Query
 from cloister.protocols.synopsis.settings import Knobs, Settings
 from cloister.runtime import run_local
+from cloister.wire import CoordinatorEndpoint
 from tests.harness import SESSION, identity
 
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
@@ -73,10 +74,13 @@ def count_thrice(settings, stream):
     return Finding(
         centres=np.array([[min(count / 1e9, 1.0)] for count in counts]),
         weights=np.array(counts),
+        weight_noise=0.0,
         released_records=counts[0],
         centre_noise=0.0,
         rounds=1,
         route="direct",
+        cells=1,
+        axes=1,
     )
 
 
@@ -165,6 +169,29 @@ class Session:
             return [noise for _, noise in self.noise.drawn]
         rounds = zip(*(duty.sampler.drawn for duty in self.duties), strict=True)
         return [np.sum([noise for _, noise in shares], axis=0) for shares in rounds]
+
+
+class Table:
+    """A coordinator and its parties with every message in the tester's hands."""
+
+    def __init__(self, session):
+        self.session = session
+        self.coordinator = CoordinatorEndpoint(session.coordinator(), codec=CODEC, session=SESSION)
+        self.parties = {n: session.party(n) for n in range(1, session.settings.parties + 1)}
+
+    def play(self, steps):
+        for _ in range(steps):
+            for number, request in self.coordinator.ask.requests.items():
+                self.deliver(number, self.parties[number].handle(request))
+            self.coordinator.close_step()
+        return self
+
+    def deliver(self, number, reply):
+        frame = CODEC.encode(reply, session=SESSION, step=self.coordinator.step, sender=number)
+        self.coordinator.receive(number, frame)
+
+    def request(self, number=1):
+        return self.coordinator.ask.requests[number]
 
 
 def stream_of(party):

@@ -120,7 +120,24 @@ def test_the_largest_allowed_job_fits_a_message():
     settings = Settings(
         clusters=1000, dimensions=2000, budget=Budget(epsilon=1.0, delta=1e-6), parties=2, knobs=Knobs(cells_max=10**6)
     )
-    assert max(slot.length for slot in settings.slots) * 8 + 4096 < DEFAULT_LIMIT_BYTES
+    agreement = Agreement(settings=settings, directory=BASE.directory[:2])
+    lengths = [agreement.length_of(number) for number in range(1, len(settings.slots) + 2)]
+    assert max(lengths) * agreement.ring.bits // 8 + 4096 < DEFAULT_LIMIT_BYTES
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_in_every_ring_128_bits_of_check_words_follow_a_vector_and_stand_alone_at_the_end(bits):
+    """Very few units and very little noise fit 32 bits."""
+    budget = Budget(epsilon=1000.0, delta=1e-6, unit=Unit.CLIENT)
+    session = Session(COUNTED[:2], budget=budget) if bits == 32 else Session(COUNTED[:2])
+    agreement = session.agreement
+    assert agreement.ring.bits == bits
+    assert agreement.check_words * bits == 128
+    lengths = [agreement.length_of(number) for number in range(1, len(agreement.slots) + 2)]
+    assert lengths == [slot.length + agreement.check_words for slot in agreement.slots] + [agreement.check_words]
+    run, parties = session.run()
+    assert run.steps == agreement.steps == 3 + len(agreement.slots) + 2
+    assert parties[0].finding.to_bytes() == parties[1].finding.to_bytes()
 
 
 def test_the_envelope_covers_what_all_rounds_together_are_charged():

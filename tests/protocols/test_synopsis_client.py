@@ -4,24 +4,32 @@ from math import isqrt
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import settings as hyp
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from cloister.errors import ConfigError
-from cloister.protocols.synopsis.client import bound_client, vote_for_median
+from cloister.privacy.units import Unit
+from cloister.protocols.synopsis.client import bound_client, release_sizes, vote_for_median, weigh_clients
+from cloister.protocols.synopsis.settings import PURSE
+from tests.protocols.synopsis_steps import answer, make_settings
 
 
 @given(arrays(np.int64, st.integers(1, 300), elements=st.integers(-(2**59), 2**59)), st.integers(2000, 2**56))
 @hyp(max_examples=400, deadline=None)
 def test_squared_length_is_within_the_bound_exactly(exact, l2_squared):
-    v = bound_client(exact, l2_squared)
-    assert sum(int(a) ** 2 for a in v) <= l2_squared
-    if exact.any():
-        assert sum(int(a) ** 2 for a in v) >= (isqrt(l2_squared) - len(exact) ** 0.5 - 2) ** 2 or isqrt(
-            l2_squared
-        ) < len(exact)
+    assert sum(int(a) ** 2 for a in bound_client(exact, l2_squared)) <= l2_squared
+
+
+@given(arrays(np.int64, st.integers(1, 300), elements=st.integers(-(2**59), 2**59)), st.integers(2000, 2**56))
+@hyp(max_examples=400, deadline=None)
+def test_a_client_that_holds_anything_uses_all_of_the_bound_but_what_rounding_needs(exact, l2_squared):
+    """Rounding takes sqrt(m)/2 + 1 from the length beforehand, and may take sqrt(m)/2 more."""
+    least = isqrt(l2_squared) - len(exact) ** 0.5 - 2
+    assume(exact.any())
+    assume(least > 0)
+    assert sum(int(a) ** 2 for a in bound_client(exact, l2_squared)) >= least**2
 
 
 @given(arrays(np.float64, st.integers(1, 300), elements=st.floats(-1e150, 1e150)), st.integers(2000, 2**56))
@@ -50,3 +58,51 @@ def test_scaling_the_records_changes_nothing():
 def test_vote_is_one_hot():
     assert vote_for_median(np.array([0, 3, 1]), 7).tolist() == [0, 7, 0]
     assert not vote_for_median(np.zeros(3, dtype=np.int64), 7).any()
+
+
+# --- how many records there are -----------------------------------------------------------------------------------
+
+
+def release(sizes, *, noisy=True, seed=1, epsilon=1.0):
+    public = make_settings(parties=len(sizes), dimensions=1, unit=Unit.CLIENT, epsilon=epsilon)
+    parts = [np.zeros((size, 1)) for size in sizes]
+    return answer(
+        release_sizes(public, l2_squared=PURSE // 100),
+        parts,
+        noise_std=public.noise_std if noisy else 0.0,
+        seed=seed,
+    )
+
+
+@pytest.mark.parametrize(("size", "bin_number"), [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4), (1000, 10)])
+def test_a_party_votes_once_for_its_size(size, bin_number):
+    votes = release([size], noisy=False).totals[0]
+    assert np.flatnonzero(votes).tolist() == [bin_number]
+
+
+def test_a_party_without_records_does_not_vote_and_one_with_very_many_votes_for_the_last_bin():
+    assert not release([0], noisy=False).totals[0].any()
+    assert np.flatnonzero(release([2**20], noisy=False).totals[0]).tolist() == [19]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("sizes", [[1] * 1000, [100] * 1000, [20] * 700 + [200] * 700], ids=["ones", "alike", "mixed"])
+def test_the_number_of_records_is_right_within_a_bin(sizes, seed):
+    """A bin's edges are a factor of 2 apart. Votes of noise alone would say 2^20 records for each of some parties."""
+    assert 0.6 < release(sizes, seed=seed).found / sum(sizes) < 1.5
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_noise_hides_every_vote_there_is_still_a_number(seed):
+    found = release([5], seed=seed, epsilon=0.01).found
+    assert 1 <= found <= 2**20
+
+
+def test_clients_count_for_what_their_directions_can_tell():
+    """One record counts as about one; very many as sqrt(16 k / 3), and in between it grows."""
+    public = make_settings(clusters=12, parties=50, unit=Unit.CLIENT)
+    weights = [weigh_clients(public, 50.0 * each) / 50 for each in (0.01, 1, 10, 100, 10**9)]
+    assert weights == sorted(weights)
+    assert weights[0] == weights[1] == pytest.approx(1.0, abs=0.01)
+    assert weights[2] < 10
+    assert weights[-1] == pytest.approx((16 * 12 / 3) ** 0.5, rel=1e-6)

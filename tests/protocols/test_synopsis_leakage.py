@@ -1,6 +1,7 @@
 """A5: each role receives what the synopsis's leakage table allows, and the tests that say so can fail."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,10 +21,10 @@ from cloister.privacy.units import Budget
 from cloister.protocols import synopsis
 from cloister.protocols.leakage import Learns
 from cloister.protocols.synopsis import CODEC, LEAKAGE
-from cloister.protocols.synopsis.messages import Finish, MaskedUpdate, Round
+from cloister.protocols.synopsis.messages import Confirm, Finish, MaskedUpdate, Round
 from cloister.protocols.synopsis.party import SynopsisParty
 from tests.harness import SESSION, blobs, split
-from tests.protocols.synopsis_session import Session, count_thrice, counting_rounds, stream_of
+from tests.protocols.synopsis_session import SMALL, Session, count_thrice, counting_rounds, stream_of
 
 ALPHA = 1e-6
 ADDRESS = {"session": SESSION, "step": 0, "sender": 1}
@@ -32,7 +33,7 @@ PLACEMENTS = [Aggregator(), Shared(parties=3, colluding_max=1), Local(parties=3)
 
 
 def updates_of(run, sender=None):
-    """The vectors and tags that the coordinator received, in order."""
+    """The vectors that the coordinator received, in order."""
     entries = [entry for entry in run.views[0] if isinstance(entry.message, MaskedUpdate)]
     return [entry.message for entry in entries if sender in (None, entry.sender)]
 
@@ -59,7 +60,7 @@ def test_roles_receive_only_the_messages_of_the_protocol(placement):
     assert {type(entry.message) for entry in run.views[0]} == {SessionOpened, SealedSeeds, Ready, MaskedUpdate}
     for party in (1, 2, 3):
         kinds = {type(entry.message) for entry in run.views[party]}
-        assert kinds == {OpenSession, Round, Finish, ShareSeed if party == 1 else TakeSeed}
+        assert kinds == {OpenSession, Round, Confirm, Finish, ShareSeed if party == 1 else TakeSeed}
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS, ids=lambda placement: type(placement).__name__)
@@ -79,6 +80,11 @@ def test_a_party_learns_exact_sums_plus_exactly_the_noise_that_was_charged(place
             query = asking.send(total[: query.length])
         except StopIteration as stop:
             assert np.array_equal(stop.value.centres, parties[1].centres)
+
+
+def no_potential(self, round_, index, length):
+    """Masks of zeros, put on and taken off."""
+    return np.zeros(length, np.uint64)
 
 
 def exact_vectors(session, parties):
@@ -101,7 +107,7 @@ def received_bytes(run, role):
         message = entry.message
         if isinstance(message, MaskedUpdate):
             arrays.append(message.masked.data)
-        elif isinstance(message, Round | Finish) and message.news is not None:
+        elif isinstance(message, Round | Confirm | Finish) and message.news is not None:
             arrays.append(message.news.masked_sum.data)
     return arrays
 
@@ -118,7 +124,7 @@ def count_hits(session):
 
 def test_no_exact_statistic_reaches_anyone(monkeypatch):
     assert count_hits(Session(split(POINTS, 3))) == 0
-    monkeypatch.setattr(MaskSchedule, "mask_of", lambda self, round_, party, length: np.zeros(length, np.uint64))
+    monkeypatch.setattr(MaskSchedule, "_potential", no_potential)
     assert count_hits(Session(split(POINTS, 3))) >= 9  # the search finds what is there
 
 
@@ -137,7 +143,7 @@ def received_from_first(parts, seeds):
     counts = np.zeros(256, dtype=np.int64)
     for seed in seeds:
         run, _ = Session(parts, clusters=1, seed=seed, pipeline=count_thrice).run(record_views=True)
-        data = b"".join(update.masked.data + update.tag for update in updates_of(run, 1))
+        data = b"".join(update.masked.data for update in updates_of(run, 1))
         counts += np.bincount(np.frombuffer(data, np.uint8), minlength=256)
     return counts
 
@@ -159,21 +165,21 @@ def test_inputs_with_equal_sums_look_the_same_to_the_coordinator():
     assert uniform_view() > ALPHA
 
 
-REAL = MaskSchedule.mask_of
+REAL = MaskSchedule._potential  # masks are differences of these; whoever puts a mutant on takes it off again
 MUTANTS = {
-    "no mask": (same_distribution, lambda self, round_, party, length: np.zeros(length, np.uint64)),
-    "constant mask": (same_distribution, lambda self, round_, party, length: np.full(length, 12345, np.uint64)),
+    "no mask": (same_distribution, no_potential),
+    "constant mask": (same_distribution, lambda self, round_, index, length: np.full(length, index * 12345, np.uint64)),
     "mask of half the word": (
         uniform_view,
-        lambda self, round_, party, length: REAL(self, round_, party, length) >> np.uint64(32),
+        lambda self, round_, index, length: REAL(self, round_, index, length) >> np.uint64(32),
     ),
 }
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_weak_masks_are_caught(name, monkeypatch):
-    test, mask_of = MUTANTS[name]
-    monkeypatch.setattr(MaskSchedule, "mask_of", mask_of)
+    test, potential = MUTANTS[name]
+    monkeypatch.setattr(MaskSchedule, "_potential", potential)
     assert test() < ALPHA
 
 
@@ -184,7 +190,7 @@ def test_masks_are_fresh_in_every_round(monkeypatch):
         return sum(abs(a - b) < 2**20 for row in heads for a, b in itertools.combinations(row, 2))
 
     assert repeats() == 0
-    monkeypatch.setattr(MaskSchedule, "mask_of", lambda self, round_, party, length: REAL(self, 1, party, length))
+    monkeypatch.setattr(MaskSchedule, "_potential", lambda self, round_, index, length: REAL(self, 1, index, length))
     assert repeats() > 0
 
 
@@ -232,41 +238,74 @@ def test_rounds_that_are_not_needed_carry_the_same_masks_and_noise(placement, mo
 
     assert stats.chisquare(idle_bytes()).pvalue > ALPHA
     rounds = counting_rounds(Session(parts).settings)
-    real = MaskSchedule.mask
 
-    def lazy(self, values, round_, party):
-        return real(self, values, round_, party) if round_ - 1 in rounds else values
+    def lazy(self, round_, index, length):
+        return (REAL if round_ - 1 in rounds else no_potential)(self, round_, index, length)
 
-    monkeypatch.setattr(MaskSchedule, "mask", lazy)
+    monkeypatch.setattr(MaskSchedule, "_potential", lazy)
     assert stats.chisquare(idle_bytes()).pvalue < ALPHA  # the mutant that leaves them in the clear
 
 
-# --- tags --------------------------------------------------------------------------------------------------------
+# --- check words -------------------------------------------------------------------------------------------------
 
 
-def tags_of(session, sender=1):
+def checks_of(session, sender=1):
+    """The check words of each round as the coordinator receives them from one party."""
     run, _ = session.run(record_views=True)
-    return [update.tag for update in updates_of(run, sender)]
+    words = [words_of(update)[-session.agreement.check_words :] for update in updates_of(run, sender)]
+    assert len(words) == len(session.settings.slots) + 1
+    return [tuple(map(int, row)) for row in words]
 
 
-def test_tags_agree_among_parties_and_never_repeat():
-    """Every round has its own tag, needed or not, in every session: nothing can be linked."""
-    session = Session([np.zeros((5, 1))] * 3, pipeline=count_thrice)
-    run, _ = session.run(record_views=True)
-    by_party = [[update.tag for update in updates_of(run, sender)] for sender in (1, 2, 3)]
-    assert by_party[0] == by_party[1] == by_party[2]
-    other = tags_of(Session([np.zeros((5, 1))] * 3, pipeline=count_thrice, seed=8))
-    assert len({*by_party[0], *other}) == 2 * len(session.settings.slots)
+def small_session(**options):
+    return Session([np.zeros((5, 1))] * 3, pipeline=count_thrice, **options)
 
 
-def test_tags_follow_the_question_and_the_question_the_totals():
-    """The same seeds and noise: tags are equal up to the round in which a party's count differs, and not after."""
+def test_the_coordinator_cannot_compare_check_words(monkeypatch):
+    """Parties that agree send the same words, each under its own mask: no word repeats, in a session or in two."""
+
+    def repeats():
+        words = [
+            w for seed in (7, 8) for sender in (1, 2, 3) for r in checks_of(small_session(seed=seed), sender) for w in r
+        ]
+        return len(words) - len(set(words))
+
+    assert repeats() == 0
+    real = MaskSchedule.mask
+
+    def only_the_slot(self, values, round_, party):
+        return np.concatenate([real(self, values, round_, party)[:-2], values[-2:]])
+
+    monkeypatch.setattr(MaskSchedule, "mask", only_the_slot)
+    assert repeats() > 0  # the mutant that leaves them in the clear
+
+
+def test_check_words_look_uniform_to_the_coordinator():
+    words = [checks_of(small_session(seed=seed)) for seed in range(40)]
+    counts = np.bincount(np.array(words, np.uint64).ravel().view(np.uint8), minlength=256)
+    assert stats.chisquare(counts).pvalue > ALPHA
+
+
+def test_under_the_masks_check_words_are_one_partys_as_anothers_and_new_in_every_round(monkeypatch):
+    """Without noise, many idle rounds follow from equal totals: the round's number and the session's key part them."""
+    monkeypatch.setattr(MaskSchedule, "_potential", no_potential)
+    options = {"silent": True, "knobs": replace(SMALL, rounds_max=6)}
+    first, second, third = (checks_of(small_session(**options), sender) for sender in (1, 2, 3))
+    assert first == second == third
+    words = [word for row in (*first, *checks_of(small_session(seed=8, **options))) for word in row]
+    assert len(set(words)) == len(words)
+
+
+def test_under_the_masks_check_words_follow_the_totals(monkeypatch):
+    """The same seeds and noise: the words are equal until a total differs, and differ in the round after it."""
+    monkeypatch.setattr(MaskSchedule, "_potential", no_potential)
     first, second = (
-        tags_of(Session([np.zeros((size, 1)), np.zeros((5, 1))], pipeline=count_thrice, silent=True)) for size in (5, 6)
+        checks_of(Session([np.zeros((size, 1)), np.zeros((5, 1))], pipeline=count_thrice, silent=True))
+        for size in (5, 6)
     )
-    assert first[:2] == second[:2]  # count 0, and an idle round
-    assert first[2] != second[2]  # its state holds count 0
-    assert len(first[0]) == 16
+    assert first[0] == second[0]
+    assert first[1] != second[1]  # an idle round, but it follows from another total
+    assert first[2] != second[2]  # its question holds count 0
 
 
 def test_no_party_object_hands_out_records():

@@ -5,6 +5,7 @@ released numbers. At each query real and extreme tables are measured with and wi
 """
 
 from dataclasses import dataclass, replace
+from math import sqrt
 
 import numpy as np
 import pytest
@@ -277,13 +278,16 @@ def test_no_split_of_the_budget_passes_the_purse(count, box, middle, norms, mome
     assert sum(query.l2_squared for query in walk(case)) <= PURSE
 
 
-@pytest.mark.parametrize("rounds", range(1, 9))
-def test_a_split_that_leaves_nothing_over_is_split_exactly(rounds):
-    """Purses just at, below and above rounds * (a^2 + 2 (a/4)^2): where the rounding of a double would overspend."""
-    public = typical(1).settings
+COUNT_PARTS = {Unit.RECORD: refinement._COUNT_PART, Unit.CLIENT: refinement._CLIENT_COUNT_PART}
+
+
+def check_split(rounds, unit):
+    """Purses just at, below and above rounds * (a^2 + 2 b^2), b = a / part: where a doubles' root may be too large."""
+    part = COUNT_PARTS[unit]
+    public = typical(1, unit=unit).settings
     public = replace(public, knobs=replace(FAST, rounds_min=rounds, rounds_max=rounds))
-    for a in (2**24 + 4, 2**27, 2**27 - 4, 3 * 2**25 + 8):
-        full = rounds * (a**2 + 2 * (a // 4) ** 2)
+    for b in (2**22 + 1, 2**25, 2**25 - 1, 3 * 2**23 + 2):
+        full = rounds * ((part * b) ** 2 + 2 * b**2)
         for purse in (full - 1, full, full + 1):
             asking = refinement.refine_centres(
                 public,
@@ -299,6 +303,17 @@ def test_a_split_that_leaves_nothing_over_is_split_exactly(rounds):
             query = next(asking)
             assert rounds * query.l2_squared <= purse
             assert query.l2_squared > (purse // rounds) * (1 - 2**-20)
+            if purse >= full:
+                assert rounds * query.l2_squared == full
+
+
+@pytest.mark.parametrize("rounds", range(1, 9))
+@pytest.mark.parametrize("unit", Unit)
+def test_a_split_that_leaves_nothing_over_is_split_exactly(rounds, unit, monkeypatch):
+    check_split(rounds, unit)
+    monkeypatch.setattr(refinement, "isqrt", lambda square: int(sqrt(square)))  # mutant: a root of doubles
+    with pytest.raises(AssertionError):
+        check_split(rounds, unit)
 
 
 # --- one record's part, taken alone -------------------------------------------------------------------------------
@@ -309,10 +324,11 @@ def test_a_split_that_leaves_nothing_over_is_split_exactly(rounds):
     d=st.sampled_from([1, 2, 3, 50, 2000]),
     scale=st.sampled_from([30, 1000, 2**20, 2**28, 2**40]),
     radius=st.sampled_from([1e-100, 1e-30, 1e-6, 2.0**-17, 0.3, 1.0, 100.0, 1e100]),
+    part=st.sampled_from(list(COUNT_PARTS.values())),
     kind=st.sampled_from(["corner", "centre", "beside", "denormal", "at the radius", "random"]),
     seed=st.integers(0, 2**16),
 )
-def test_a_clipped_offset_is_never_longer_than_the_scale(d, scale, radius, kind, seed):
+def test_a_clipped_offset_is_never_longer_than_the_scale(d, scale, radius, part, kind, seed):
     rng = np.random.default_rng(seed)
     centre = rng.uniform(-1, 1, d) if seed % 2 else np.zeros(d)
     direction = rng.normal(size=d)
@@ -324,12 +340,13 @@ def test_a_clipped_offset_is_never_longer_than_the_scale(d, scale, radius, kind,
         "at the radius": direction / np.linalg.norm(direction) * min(radius, 1.0),
         "random": rng.uniform(-1, 1, d),
     }[kind]
+    weight = scale // part
     vector = sum_offsets(
-        ArrayRecords((centre + offset)[None]), centre[None], np.array([radius]), scale=scale, weight=scale // 4
+        ArrayRecords((centre + offset)[None]), centre[None], np.array([radius]), scale=scale, weight=weight
     )
     assert square(vector[0, :d]) <= scale**2
-    assert 0 <= vector[0, d] <= scale // 4
-    assert vector[0, d + 1] == scale // 4
+    assert 0 <= vector[0, d] <= weight
+    assert vector[0, d + 1] == weight
 
 
 @pytest.mark.parametrize("radius", [0.0, 1e-310, -1.0, np.nan, np.inf])

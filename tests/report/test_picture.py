@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import struct
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 from tests.report.examples import COLUMNS, make_result
 
-from cloister.data import Column
+from cloister.data import Column, to_unit
 from cloister.errors import ConfigError, MissingExtraError
+from cloister.privacy.accounting import Accountant
+from cloister.privacy.card import make_card
+from cloister.privacy.mechanisms import DiscreteLaplace, Release
+from cloister.privacy.placement import Aggregator
+from cloister.privacy.units import Budget, Sensitivity
+from cloister.report import picture as picture_module
 from cloister.report.picture import choose_columns, draw_picture
-from cloister.report.result import KChoice
+from cloister.report.result import KChoice, Result
 
 
 def read_size(png: bytes) -> tuple[int, int]:
@@ -59,3 +68,63 @@ def test_what_is_missing_or_misshapen_is_told(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"cloister\[report\]"):
         draw_picture(make_result())
+
+
+def draw_panel(result: Result) -> tuple[Figure, FigureCanvasAgg]:
+    figure = Figure(figsize=(5, 5), dpi=100, layout="constrained")
+    canvas = FigureCanvasAgg(figure)
+    picture_module._draw_centres(figure.subplots(), result, None)
+    canvas.draw()
+    return figure, canvas
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0, 200_000), (-1, 1), (1.7e9, 1.71e9), (-2e12, 2e12), (0, 1e-9), (1e6, 1e6 + 0.5), (0, 1e300)]
+)
+def test_numbers_on_an_axis_keep_apart_and_differ(low: float, high: float) -> None:
+    columns = tuple(Column(name=name, low=low, high=high) for name in ("a", "b"))
+    middle = low / 2 + high / 2
+    figure, canvas = draw_panel(make_result(columns=columns, centres=np.array([[middle, middle], [low, high]])))
+    (axes,) = figure.axes
+    first, last = axes.get_xlim()
+    shown = [
+        label for tick, label in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True) if first <= tick <= last
+    ]
+    texts = [label.get_text() for label in shown]
+    assert 2 <= len(texts) == len(set(texts))
+    boxes = [label.get_window_extent(canvas.get_renderer()) for label in shown]
+    assert all(left.x1 + 3 < right.x0 for left, right in pairwise(boxes)), texts
+    if high == 200_000:
+        assert "100,000" in texts
+
+
+def test_the_picture_says_which_columns_it_draws_and_why() -> None:
+    def title_of(result: Result) -> str:
+        return str(draw_panel(result)[0].axes[0].get_title(loc="left"))
+
+    x, y = choose_columns(to_unit(make_result().centres, COLUMNS))
+    axes = draw_panel(make_result())[0].axes[0]
+    assert (axes.get_xlabel(), axes.get_ylabel()) == (COLUMNS[x].name, COLUMNS[y].name)
+    assert "the 2 of 4 columns that best part the closest centres" in title_of(make_result())
+    assert "the first 2 of 4 columns" in title_of(make_result(centres=make_result().centres[:1]))
+    two = make_result(columns=COLUMNS[:2], centres=make_result().centres[:, :2])
+    assert "\n" not in title_of(two), "there are no others"
+
+
+@pytest.mark.parametrize(("k", "numbers"), [(30, 30), (31, 0)])
+def test_many_centres_are_drawn_small_and_without_numbers(k: int, numbers: int) -> None:
+    centres = np.random.default_rng(3).uniform(20, 50, (k, 4))
+    axes = draw_panel(make_result(centres=centres))[0].axes[0]
+    assert len(axes.texts) == numbers
+    assert bool(axes.collections[0].get_sizes()[0] < 100) is (numbers == 0)
+
+
+@pytest.mark.parametrize(("epsilon", "weak"), [(9.0, False), (60.0, True)])
+def test_the_title_does_not_boast_of_a_weak_promise(epsilon: float, weak: bool) -> None:
+    accountant = Accountant(Budget(epsilon=epsilon))
+    noise, sensitivity = DiscreteLaplace(scale=1.0001 / epsilon), Sensitivity(l1=1, l2_squared=1)
+    accountant.charge(Release(name="a", mechanism=noise, sensitivity=sensitivity, entries=1))
+    spent, budget = accountant.spent(), accountant.budget
+    card = make_card(spent, budget=budget, placement=Aggregator(), breaks_if="", is_simulation=False)
+    title = picture_module._title(make_result(card=card))
+    assert ("PROMISES PRACTICALLY NOTHING" in title) is weak

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,24 @@ import pytest
 from tests.report.examples import make_result
 
 from cloister.data import Column
-from cloister.report.digits import format_bytes, format_count, format_seconds, format_value
+from cloister.privacy.accounting import Accountant
+from cloister.privacy.card import PrivacyCard, make_card
+from cloister.privacy.mechanisms import DiscreteGaussian, Release
+from cloister.privacy.placement import Aggregator, Local, Placement
+from cloister.privacy.units import Budget, Sensitivity
+from cloister.report.digits import (
+    choose_noun,
+    format_bytes,
+    format_count,
+    format_noisy_count,
+    format_number,
+    format_quantity,
+    format_seconds,
+    format_value,
+)
 from cloister.report.folder import write_result
 from cloister.report.layout import make_console
-from cloister.report.result import KChoice, PartyTraffic, Result
+from cloister.report.result import Evaluation, KChoice, PartyTraffic, Result
 from cloister.report.text import print_report
 
 
@@ -64,6 +79,71 @@ def test_noisy_sizes_stand_beside_the_centres() -> None:
     assert "about" not in render(make_result())
 
 
+def test_sizes_say_how_much_of_them_is_noise() -> None:
+    result = make_result(
+        cluster_records=(746.2, 0.0, 98_765.0, 100.0), cluster_records_noise=60.0, released_records=100_021.0
+    )
+    rows = rows_of(render(result))
+    assert "cluster 0 746 ± 60 33.00 116.0 23.50 5.20" in rows
+    assert "cluster 1 fewer than 120 72.00 160.0 26.50 5.80" in rows
+    assert "cluster 3 fewer than 220 29.00 120.0 23.00 10.40" in rows, "two deviations above what was found"
+    said = " ".join(rows)
+    assert "Sizes carry noise. ± is one standard deviation of it." in said
+    assert "lost in the noise" in said
+    clear = " ".join(rows_of(render(make_result(cluster_records=(9.0,) * 4, cluster_records_noise=0.2))))
+    assert "9 ± 1" in clear
+    assert "lost" not in clear
+
+
+def test_one_of_a_thing_is_said_in_the_singular() -> None:
+    party = PartyTraffic(name="a", bytes_sent=1, bytes_received=1, messages_sent=1, messages_received=0)
+    text = render(
+        make_result(
+            centres=make_result().centres[:1],
+            parties=(party,),
+            rounds=1,
+            cluster_records=(1.0,),
+            released_records=1.2,
+            evaluation=Evaluation(loss=1, reference_loss=1, empty_clusters=1),
+        )
+    )
+    rows = rows_of(text)
+    assert "clinics: 1 cluster over the records of 1 party" in rows
+    assert "a; protocol masked-sum-count; 1 round" in rows
+    assert "Sizes carry noise. About 1 record in all." in rows
+    assert "1 of 1 centres is nearest to no record: an empty cluster." in rows
+    assert "in 1 message in all" in text
+
+
+def card_of(*, placement: Placement, is_simulation: bool = False, epsilon: float = 2.0) -> PrivacyCard:
+    accountant = Accountant(Budget(epsilon=epsilon, delta=1e-6))
+    noise, sensitivity = DiscreteGaussian(sigma=20.0), Sensitivity(l1=3, l2_squared=5)
+    accountant.charge(Release(name="round 1", mechanism=noise, sensitivity=sensitivity, entries=4))
+    return make_card(
+        accountant.spent(),
+        budget=accountant.budget,
+        placement=placement,
+        breaks_if="The coordinator, once it sees the centres.",
+        is_simulation=is_simulation,
+    )
+
+
+def test_the_card_asks_what_it_answers() -> None:
+    local = " ".join(rows_of(render(make_result(card=card_of(placement=Local(parties=3))))))
+    assert "Who could remove it: nobody: each party knows only its own noise" in local
+    single = " ".join(rows_of(render(make_result(card=card_of(placement=Aggregator(), epsilon=1e6)))))
+    assert "Who could remove it: the coordinator, which knows it." in single
+    assert "1,000,000" in single, "the budget, without a power of ten"
+
+
+def test_a_study_is_not_followed_by_a_promise() -> None:
+    study = " ".join(rows_of(render(make_result(card=card_of(placement=Aggregator(), is_simulation=True)))))
+    assert "this result protects nobody" in study
+    assert "protected against" not in study
+    assert "Not promised" not in study
+    assert "WARNING: The noise came from a seed" in study
+
+
 def test_noisy_sizes_are_shown_where_columns_go_down() -> None:
     columns = tuple(Column(name=f"x{i}", low=0, high=1) for i in range(12))
     result = make_result(columns=columns, centres=np.full((2, 12), 0.5), cluster_records=(500.0, 40.0))
@@ -90,14 +170,17 @@ def test_many_parties_are_named_in_short() -> None:
         for i in range(2000)
     )
     text = render(make_result(parties=parties))
-    assert "client 19 and 1980 more; protocol" in " ".join(text.split())
+    assert "client 19 and 1,980 more; protocol" in " ".join(text.split())
     assert "client 20" not in text
 
 
 @pytest.mark.parametrize(("k", "d"), [(1, 1), (3, 30), (200, 2), (60, 70)])
 def test_any_shape_fits_the_width(k: int, d: int) -> None:
     columns = tuple(Column(name=f"a rather long name for column {i}", low=0, high=1) for i in range(d))
-    text = render(make_result(columns=columns, centres=np.full((k, d), 0.5)))
+    result = make_result(columns=columns, centres=np.full((k, d), 0.5))
+    large = replace(result, cluster_records=(1e12,) * k, cluster_records_noise=1e12)
+    assert max(len(line.rstrip()) for line in render(large).splitlines()) <= 100
+    text = render(result)
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 100
     assert len(text.splitlines()) < 600
     if max(k, d) > 40:
@@ -117,7 +200,7 @@ def test_names_are_printed_as_they_are() -> None:
         (45.2345, 18, 95, "45.23"),
         (132.44, 80, 220, "132.4"),
         (0.123456, 0, 1, "0.123"),
-        (123456.7, 0, 1e6, "123457"),
+        (123456.7, 0, 1e6, "123,457"),
         (-0.00001, -1, 1, "0.000"),
         (1.23456e-12, 0, 1e-11, "1.235e-12"),
         (1.5e200, 0, 1e201, "1.5e+200"),
@@ -136,5 +219,24 @@ def test_units_are_readable() -> None:
         "98,800",
         "1,000,000,000",
     ]
+    assert [format_noisy_count(n, 60.0) for n in (0, 119, 120, 12_345)] == [
+        "fewer than 120",
+        "fewer than 239",
+        "120 ± 60",
+        "12,300 ± 60",
+    ]
+    assert format_noisy_count(50.0, 60.0, 100.0) == "fewer than 100"
+    assert format_noisy_count(1234.0, None) == "about 1,230"
+    assert [format_number(n) for n in (1.0, 0.123456789, 999.5, 2800.4, 1e6, -5e4, 1e-7)] == [
+        "1",
+        "0.123457",
+        "999.5",
+        "2,800",
+        "1,000,000",
+        "-50,000",
+        "1e-07",
+    ]
+    assert [format_quantity(n, "party", "parties") for n in (0, 1, 2000)] == ["0 parties", "1 party", "2,000 parties"]
+    assert [choose_noun(n, "record") for n in (0.2, 0.9, 1.4, 1.6)] == ["records", "record", "record", "records"]
     assert [format_bytes(n) for n in (0, 1023, 1024, 5 * 2**30)] == ["0 B", "1023 B", "1.0 KiB", "5.0 GiB"]
     assert [format_seconds(s) for s in (0.0123, 1.2345, 12345.6)] == ["12.3 ms", "1.23 s", "12,346 s"]

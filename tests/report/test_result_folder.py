@@ -45,6 +45,7 @@ def results(draw: Any) -> Result:
     tried = draw(st.lists(st.builds(KChoice, k=st.integers(1, 9), loss=st.floats(0, 1e300), score=numbers), max_size=3))
     return make_result(
         cluster_records=sizes,
+        cluster_records_noise=draw(st.none() | st.floats(0, 1e300)),
         released_records=draw(st.none() | st.floats(0, 1e300)),
         curve=(*tried, KChoice(k=k, loss=0.5, score=1.0)) if tried else (),
         columns=tuple(Column(name=name, low=draw(st.floats(-9, 0)), high=draw(st.floats(1, 9))) for name in names),
@@ -84,9 +85,10 @@ def test_the_folder_holds_two_files_that_others_can_read(tmp_path: Path) -> None
 
 def test_a_folder_from_before_sizes_were_released_is_read(tmp_path: Path) -> None:
     folder = write_result(make_result(), tmp_path / "r")
-    change_json(cluster_records="gone", released_records="gone", curve="gone")(folder)
+    change_json(cluster_records="gone", cluster_records_noise="gone", released_records="gone", curve="gone")(folder)
     read = read_result(folder)
-    assert (read.cluster_records, read.released_records, read.curve) == ((), None, ())
+    assert (read.cluster_records, read.cluster_records_noise, read.released_records) == ((), None, None)
+    assert read.curve == ()
 
 
 def test_an_earlier_result_is_replaced_only_when_asked_for(tmp_path: Path) -> None:
@@ -191,6 +193,7 @@ def make_bomb(folder: Path) -> None:
         (change_json(k=5), "k = 5 with 4 centres"),
         (change_json(columns=[{"name": "a", "low": 2, "high": 1}] * 4), "complete Cloister result"),
         (change_json(cluster_records=[1.0, 2.0]), "4 sizes; got 2"),
+        (change_json(cluster_records_noise=-1.0), "cluster_records_noise must be"),
         (change_json(released_records=-1.0), "released_records must be"),
         (change_json(curve=[{"k": 3, "loss": 1.0, "score": 1.0}]), "chosen k, 4"),
         (change_json(curve=[{"k": 4, "loss": 1.0}]), "complete Cloister result.*score"),

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from cloister.crypto import Stream
 from cloister.kmeans.records import Records
 from cloister.protocols.synopsis.pipeline import Finding, run_synopsis
-from cloister.protocols.synopsis.query import Asking, IntArray, Query
+from cloister.protocols.synopsis.query import Asking, IntArray, Query, relay
 from cloister.protocols.synopsis.settings import PURSE, Settings, Slot
 
 _RAW_ENTRIES = 32  # of each slot, as they were read: for noise that is the same twice
@@ -33,20 +33,15 @@ class Watch:
     def __call__(self, settings: Settings, stream: Stream) -> Asking[Finding]:
         """Run it."""
         self.queries.clear()
-        asking = run_synopsis(settings, stream)
-        query = next(asking)
-        while True:
-            self.queries.append(query)
-            total = yield query
-            try:
-                query = asking.send(total)
-            except StopIteration as stop:
-                found: Finding = stop.value
-                return found
+        return relay(run_synopsis(settings, stream), self._keep)
+
+    def _keep(self, query: Query) -> Query:
+        self.queries.append(query)
+        return query
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Unit:
+class HiddenUnit:
     """What the adversary is given.
 
     Parameters

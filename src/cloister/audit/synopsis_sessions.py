@@ -25,7 +25,7 @@ from cloister.audit.adversary import (
 )
 from cloister.audit.claims import Claim, Neighbour
 from cloister.audit.harness import Attack
-from cloister.audit.matched_filter import Unit, Watch, name_entries
+from cloister.audit.matched_filter import HiddenUnit, Watch, name_entries
 from cloister.crypto import Identity, Stream
 from cloister.job import Job
 from cloister.kmeans.records import ArrayRecords, FloatArray, Records
@@ -107,7 +107,7 @@ class SynopsisSessions:
             without = make_table(job, harmless)
             present = make_table(job, np.vstack([harmless, rows]))
         self._first = {Neighbour.WITHOUT: without, Neighbour.WITH: present}
-        self._unit = Unit(others=tuple(self._others), without=without, present=present)
+        self._unit = HiddenUnit(others=tuple(self._others), without=without, present=present)
 
     def run(self, side: Neighbour, runs: int, stream: Stream) -> NDArray[np.int64]:
         """Return what the second party makes of what it reads, one row a run."""

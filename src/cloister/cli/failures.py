@@ -53,8 +53,12 @@ EXIT_CODES_HELP = "\b\nExit codes:\n" + "\n".join(
     f"  {code:>3}  {meaning}"
     for code, meaning in [
         (0, "done"),
-        *((error.exit_code, meaning) for error, meaning in _MEANINGS.items()),
-        (EXIT_REFUTED, "an audit with --claim refuted the job's claim"),
+        *sorted(
+            [
+                *((error.exit_code, meaning) for error, meaning in _MEANINGS.items()),
+                (EXIT_REFUTED, "an audit with --claim refuted the job's claim"),
+            ]
+        ),
         (EXIT_UNEXPECTED, "an unexpected error; CLOISTER_TRACEBACK=1 shows where"),
         (EXIT_STOPPED, "stopped"),
     ]

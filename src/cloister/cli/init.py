@@ -44,7 +44,7 @@ def init(
     typer.echo("Now fill in low and high for each column: public bounds are not taken from the data.")
     if len(parties) < 2:
         typer.echo("And name a second party: the file marks where.")
-    typer.echo(f"Then: cloister run {out}")
+    typer.echo(f"Then: cloister plan {out}, which spends nothing; cloister run {out}")
 
 
 def _split_party(text: str) -> tuple[str, Path]:

@@ -10,7 +10,7 @@ def networks() -> None:
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
-    from cloister.report.layout import make_console  # noqa: PLC0415
+    from cloister.report.layout import make_console, print_line  # noqa: PLC0415
     from cloister.runtime.network import NETWORKS  # noqa: PLC0415 (not before it is needed)
 
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
@@ -24,4 +24,12 @@ def networks() -> None:
             model.description,
             model.source,
         )
-    make_console().print(table)
+    console = make_console()
+    console.print(table)
+    console.print()
+    print_line(
+        console,
+        'Vertical K-Means: Mazzone et al., "Privacy-Preserving Vertical K-Means Clustering", Table 1. '
+        'FastLloyd: Diaa et al., "FastLloyd: Federated, Accurate, Secure, and Tunable k-Means Clustering with '
+        'Differential Privacy". Thesis: "Differentially-Private Multiparty Clustering".',
+    )

@@ -28,6 +28,7 @@ def open_table(
     match: Match = "order",
     delimiter: str | None = None,
     memory_budget_bytes: int = MEMORY_BUDGET_BYTES,
+    may_be_empty: bool = False,
     label: str | None = None,
 ) -> Table:
     """Open one party's records.
@@ -55,6 +56,8 @@ def open_table(
     memory_budget_bytes
         The largest encoded size at which a file is kept in memory between rounds; larger files are read every
         time.
+    may_be_empty
+        Accept a table without records, as a differentially private job must: a refusal would tell that there are none.
     label
         What messages call this source; by default its path or kind.
 
@@ -80,6 +83,7 @@ def open_table(
         fixed_point=fixed_point,
         batch_rows=batch_rows,
         memory_budget_bytes=memory_budget_bytes,
+        may_be_empty=may_be_empty,
     )
 
 

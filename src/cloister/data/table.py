@@ -55,6 +55,9 @@ class Table:
         Rows in a batch; by default 65,536, or fewer where these would take more than 16 MiB.
     memory_budget_bytes
         The largest encoded size at which a file is kept in memory between rounds.
+    may_be_empty
+        Accept a table without records. A differentially private job must: a refusal would tell whether the last record
+        is there.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class Table:
         fixed_point: FixedPoint,
         batch_rows: int | None = None,
         memory_budget_bytes: int = MEMORY_BUDGET_BYTES,
+        may_be_empty: bool = False,
     ) -> None:
         if batch_rows is not None and batch_rows < 1:
             raise ConfigError(f"batch_rows must be at least 1; got {batch_rows}. Leave it out for the default.")
@@ -75,6 +79,7 @@ class Table:
         self._fixed_point = fixed_point
         self._batch_rows = batch_rows or max(1, min(_BATCH_ROWS, _BATCH_BYTES // (8 * len(columns))))
         self._memory_budget_bytes = memory_budget_bytes
+        self._may_be_empty = may_be_empty
         self._check: TableCheck | None = None
         self._kept: list[FloatArray] | None = None
         self._digest = b""  # of the raw values, in their order: every later reading must be the same
@@ -109,8 +114,8 @@ class Table:
         Raises
         ------
         DataError
-            If a cell of the job's columns is not a finite number, or there are no records. Names columns and
-            counts.
+            If a cell of the job's columns is not a finite number, or there are no records where there must be. Names
+            columns and counts.
         """
         if self._check is not None:
             return self._check
@@ -134,7 +139,7 @@ class Table:
                 kept = None
         if faults:
             raise faults.to_error(self.label)
-        if not records:
+        if not records and not self._may_be_empty:
             raise DataError(
                 f"{self.label}: a table must hold at least one record; got none. Add records, or leave out the party."
             )

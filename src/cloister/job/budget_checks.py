@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from cloister.job.defaults import ASSIGNMENT, NOISE
 from cloister.job.problems import KeyPath, check_choice, check_integer, check_number, refuse, show_value
-from cloister.job.protocol_checks import SYNOPSIS
 from cloister.privacy.units import Budget, Unit
+from cloister.protocols.synopsis.settings import SYNOPSIS
 
 if TYPE_CHECKING:
     from cloister.job.model import Job, ProtocolOptions

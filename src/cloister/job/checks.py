@@ -17,9 +17,9 @@ from cloister.job.problems import (
     refuse,
     show_value,
 )
-from cloister.job.protocol_checks import SYNOPSIS, check_protocol
+from cloister.job.protocol_checks import check_protocol
 from cloister.protocols.multiparty_lloyd.agreement import MAX_RECORDS
-from cloister.protocols.synopsis.settings import CLUSTERS_MOST, DIMENSIONS_MOST
+from cloister.protocols.synopsis.settings import CLUSTERS_MOST, DIMENSIONS_MOST, SYNOPSIS
 from cloister.runtime.network import NETWORKS
 
 if TYPE_CHECKING:

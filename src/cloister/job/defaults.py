@@ -9,7 +9,9 @@ from __future__ import annotations
 import math
 from typing import Final, Literal
 
-PROTOCOL: Final = "synopsis"
+from cloister.protocols.synopsis.settings import SYNOPSIS
+
+PROTOCOL: Final = SYNOPSIS
 ITERATIONS: Final = 10
 INITIALISATION: Final = "sphere-packing"
 ASSIGNMENT: Final = "unconstrained"

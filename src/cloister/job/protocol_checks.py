@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, get_args
 from cloister.job.defaults import ASSIGNMENT, INITIALISATION
 from cloister.job.problems import KeyPath, check_choice, check_integer, check_number, refuse, show_value
 from cloister.protocols.multiparty_lloyd.agreement import Initialisation, Variant
+from cloister.protocols.synopsis.settings import SYNOPSIS
 
 if TYPE_CHECKING:
     from cloister.data.columns import Column
     from cloister.job.model import Job, ProtocolOptions
 
-SYNOPSIS = "synopsis"
 PROTOCOLS: tuple[str, ...] = (SYNOPSIS, *get_args(Variant))
 INITIALISATIONS: tuple[str, ...] = get_args(Initialisation)
 

@@ -28,9 +28,9 @@ from cloister.job.problems import (
     show_value,
     suggest,
 )
-from cloister.job.protocol_checks import MAX_COUNT, SYNOPSIS
+from cloister.job.protocol_checks import MAX_COUNT
 from cloister.privacy.units import EPSILON_LEAST, EPSILON_MOST, Budget, Unit
-from cloister.protocols.synopsis.settings import Knobs
+from cloister.protocols.synopsis.settings import SYNOPSIS, Knobs
 
 SECTIONS = (
     "name",

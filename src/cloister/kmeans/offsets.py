@@ -1,12 +1,11 @@
-"""Clipped offsets: for each cluster, the sum of its records' offsets from the centre, each of bounded length.
+"""Clipped offsets: for each cluster, its records' offsets from the centre, each of bounded length, summed up.
 
-In integers: a record's part is an integer vector whose length is at most ``scale``, exactly, so that one record's
-influence on the sum is known without any argument about rounding.
+Their squared lengths are summed too, and tell how wide the cluster is; so is their number. All in integers: a record's
+offset is an integer vector whose length is at most ``scale``, exactly, and its square an integer of at most ``weight``,
+so that one record's influence on the sums is known to the last digit.
 """
 
 from __future__ import annotations
-
-from math import sqrt
 
 import numba
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from cloister.errors import ConfigError
 from cloister.kmeans.kernel import nearest
 from cloister.kmeans.records import FloatArray, Records, iterate_chunks
+from cloister.numeric import find_reach
 
 _CHUNK_ROWS = 65536
 _RADIUS_LEAST = 1e-100  # squares of shorter offsets are lost; they count as zero
@@ -28,13 +28,10 @@ def sum_offsets(
     Offsets are in units of radius / scale, their squared lengths relative to the radius: from 0 to 1.
 
     A record x of centre c and radius r adds z = round(y), y = (x - c) / r scaled so that a length of 1 or more
-    becomes scale - sqrt(d)/2 - 1. Rounding adds at most sqrt(d)/2 and doubles less than 1, so |z| <= scale.
-    Its squared length adds an integer from 0 to weight.
+    becomes `find_reach`'s, so |z| <= scale. Its squared length adds an integer from 0 to weight, and so does its count.
     """
     k, d = centres.shape
-    reach = scale - sqrt(d) / 2 - 1
-    if reach <= 0 or scale > 2**40:
-        raise ConfigError(f"scale must be greater than sqrt(d)/2 + 1 and at most 2^40; got {scale} for d = {d}.")
+    reach = find_reach(scale, d)
     if not (radii >= _RADIUS_LEAST).all() or np.isinf(radii).any():
         raise ConfigError(f"radii must be finite and at least {_RADIUS_LEAST:g}; got others.")
     out = np.zeros((k, d + 2), dtype=np.int64)

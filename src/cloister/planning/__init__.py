@@ -2,11 +2,12 @@
 
 Reading order: ``model`` (what a plan says), ``families`` (made-up records), ``trial`` (the algorithm on them),
 ``visibility`` (the smallest cluster), ``forecast`` (all cases of the synopsis), ``traffic`` (messages and bytes),
-``draft`` (``plan``: from a job to a plan), ``advice`` and ``text`` (in words). What the numbers mean: docs/plan.md.
+``draft`` (``plan``: from a job to a plan), ``rounding``, ``advice`` and ``text`` (in words). What the numbers mean:
+docs/plan.md.
 """
 
 from cloister.planning.draft import plan
-from cloister.planning.model import Case, FamilyLoss, PartyBytes, Plan, Range, RoundNoise, Traffic
+from cloister.planning.model import Case, FamilyLoss, PartyBytes, Plan, Range, RoundNoise, Size, Traffic
 from cloister.planning.text import print_plan
 
-__all__ = ["Case", "FamilyLoss", "PartyBytes", "Plan", "Range", "RoundNoise", "Traffic", "plan", "print_plan"]
+__all__ = ["Case", "FamilyLoss", "PartyBytes", "Plan", "Range", "RoundNoise", "Size", "Traffic", "plan", "print_plan"]

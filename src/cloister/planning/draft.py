@@ -13,9 +13,9 @@ from cloister.job import Job
 from cloister.job.protocol_checks import MAX_COUNT, PROTOCOLS
 from cloister.planning.advice import advise_lloyd, advise_synopsis, list_notes
 from cloister.planning.forecast import FULL, QUICK, WIDE, Forecaster, count_trials, is_slow
-from cloister.planning.model import Case, Plan, RoundNoise, Traffic
+from cloister.planning.model import Case, Plan, RoundNoise, Size, Traffic
 from cloister.planning.traffic import forecast_lloyd, forecast_synopsis
-from cloister.privacy.units import EPSILON_LEAST, EPSILON_MOST
+from cloister.privacy.units import EPSILON_LEAST, EPSILON_MOST, Unit
 from cloister.protocols.leakage import LeakageTable, Learns
 from cloister.protocols.multiparty_lloyd import LEAKAGE as LLOYD_LEAKAGE
 from cloister.protocols.multiparty_lloyd import NoisePlan
@@ -27,6 +27,9 @@ from cloister.simulation.synopsis import make_synopsis_agreement
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0)
 RECORDS = (1_000, 10_000, 100_000, 1_000_000)
 """Tried where the job does not say how many records there are, and nobody else does."""
+PARTY_FACTORS = (1, 10, 100)
+"""Client level: how many times the job's parties are tried. They are the units, and their number is public."""
+_RECORDS_EACH = 100  # client level: what a party is taken to hold where nobody says
 
 _COLUMNS_MOST = 500  # for several epsilons: beyond, a trial takes a second
 
@@ -60,14 +63,15 @@ def plan(
     ConfigError
         If a number is out of range, or if the job declares another number of records.
     """
-    numbers = _choose_records(job, records)
+    sizes = _choose_sizes(job, records)
+    numbers = tuple(size.records for size in sizes)
     directory = (bytes(PUBLIC_KEY_BYTES),) * len(job.parties)  # who the parties are changes no length
     if job.protocol.name != "synopsis":
         return _plan_lloyd(job, numbers, directory)
     agreement = make_synopsis_agreement(job, directory)
     settings = agreement.settings
     tried = _choose_epsilons(settings, epsilons, hasty=quick + (len(numbers) > 1) + is_slow(settings) > 1)
-    cases = _forecast(settings, numbers, epsilons=tried, quick=quick, on_progress=on_progress)
+    cases = _forecast(settings, sizes, epsilons=tried, quick=quick, on_progress=on_progress)
     return _describe(
         job,
         numbers,
@@ -76,7 +80,9 @@ def plan(
         breaks_if=agreement.breaks_if,
         rounds_max=len(settings.slots),
         traffic=forecast_synopsis(agreement),
-        found=_Found(cases=cases, notes=list_notes(settings, numbers), advice=advise_synopsis(settings, cases)),
+        found=_Found(
+            cases=cases, notes=list_notes(settings, sizes, guess=records), advice=advise_synopsis(settings, cases)
+        ),
     )
 
 
@@ -104,17 +110,17 @@ def _noise_of_round(noise: NoisePlan, records: int) -> RoundNoise:
 
 def _forecast(
     settings: Settings,
-    numbers: tuple[int, ...],
+    sizes: tuple[Size, ...],
     *,
     epsilons: tuple[float, ...],
     quick: bool,
     on_progress: OnProgress | None,
 ) -> tuple[Case, ...]:
-    """Try every epsilon with every number; the smallest cluster where that is many runs at the job's epsilon only."""
-    many = len(numbers) > 1 or is_slow(settings)
+    """Try every epsilon with every size; the smallest cluster where that is many runs at the job's epsilon only."""
+    many = len(sizes) > 1 or is_slow(settings)
     wanted = [
-        (number, epsilon, settings.clusters > 1 and (not many or epsilon == settings.budget.epsilon))
-        for number in numbers
+        (size, epsilon, settings.clusters > 1 and (not many or epsilon == settings.budget.epsilon))
+        for size in sizes
         for epsilon in epsilons
     ]
     tried, all_trials = 0, count_trials([looks for _, _, looks in wanted])
@@ -128,9 +134,19 @@ def _forecast(
     effort = QUICK if quick else WIDE if many else FULL
     forecaster = Forecaster(settings, effort=effort, stream=Stream.from_seed(0, "plan"), on_trial=tell)
     return tuple(
-        forecaster.forecast(epsilon=epsilon, records=number, look_for_smallest=looks)
-        for number, epsilon, looks in wanted
+        forecaster.forecast(epsilon=epsilon, records=size.records, parties=size.parties, look_for_smallest=looks)
+        for size, epsilon, looks in wanted
     )
+
+
+def _choose_sizes(job: Job, guess: int | None) -> tuple[Size, ...]:
+    """Which sizes to try: of records, or at client level of parties with as many records each."""
+    numbers, parties = _choose_records(job, guess), len(job.parties)
+    if job.budget is None or job.budget.unit is not Unit.CLIENT:
+        return tuple(Size(records=number, parties=parties) for number in numbers)
+    known = job.data.records or guess
+    records = max(_RECORDS_EACH * parties, 10 * job.k) if known is None else known
+    return tuple(Size(records=factor * records, parties=factor * parties) for factor in PARTY_FACTORS)
 
 
 def _choose_records(job: Job, guess: int | None) -> tuple[int, ...]:

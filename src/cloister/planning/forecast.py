@@ -10,8 +10,9 @@ from cloister.kmeans.lloyd import weighted_kmeans
 from cloister.kmeans.records import FloatArray
 from cloister.planning.families import FAMILIES, Family, plant_cluster
 from cloister.planning.model import Case, FamilyLoss, Range
-from cloister.planning.trial import Scaling, Yardstick
+from cloister.planning.trial import CLIENTS_MOST, Scaling, Yardstick
 from cloister.planning.visibility import Planter, Visibility, find_smallest_cluster
+from cloister.privacy.placement import Aggregator
 from cloister.protocols.synopsis import Settings
 
 OnTrial = Callable[[str], None]
@@ -49,8 +50,10 @@ class Effort:
     restarts: int
 
     def choose_records(self, records: int, settings: Settings) -> int:
-        """Return how many records to make up."""
+        """Return how many records to make up; for clients, no more each than they have, as far as that is enough."""
         enough = max(self.records_least, self.numbers // settings.dimensions)
+        if settings.client_level:
+            enough = min(enough, -(-records * min(settings.parties, CLIENTS_MOST) // settings.parties))
         return min(records, max(min(enough, self.records_most), 20 * settings.clusters))
 
     def limit(self, settings: Settings) -> Settings:
@@ -87,7 +90,7 @@ class Forecaster:
     Parameters
     ----------
     settings
-        Of the job; cases differ in epsilon only.
+        Of the job; cases differ in epsilon and, at client level, in the number of parties.
     effort
         How much is tried.
     stream
@@ -105,13 +108,14 @@ class Forecaster:
         self._without_privacy: dict[int, Visibility] = {}
         self._last: tuple[float, float] | None = None  # a smallest cluster, relative to an even share; and its signal
 
-    def forecast(self, *, epsilon: float, records: int, look_for_smallest: bool) -> Case:
-        """Return what to expect for one epsilon and number of records; a smallest cluster needs others beside it."""
+    def forecast(self, *, epsilon: float, records: int, look_for_smallest: bool, parties: int | None = None) -> Case:
+        """Return what to expect for one epsilon and size of the job; a smallest cluster needs others beside it."""
         budget = replace(self._settings.budget, epsilon=epsilon)
+        settings = set_parties(self._settings, parties or self._settings.parties, records)
         scaling = Scaling(
-            settings=replace(self._settings, budget=budget),
+            settings=replace(settings, budget=budget),
             records=records,
-            tried=self._effort.choose_records(records, self._settings),
+            tried=self._effort.choose_records(records, settings),
         )
         scale = records / scaling.tried
         losses, spreads = [], []
@@ -134,7 +138,7 @@ class Forecaster:
             if route is None:
                 first = rehearsals[0]
                 route, rounds, cells = first.finding.route, first.finding.rounds, scaling.count_cells(first)
-            self._on_trial(f"epsilon {epsilon:g}, {records:,} records: {family.name}")
+            self._on_trial(f"{_name_case(scaling)}: {family.name}")
         assert route is not None
         seen = without = None
         if look_for_smallest:
@@ -142,6 +146,7 @@ class Forecaster:
         return Case(
             epsilon=epsilon,
             records=records,
+            parties=scaling.settings.parties,
             route=route,
             cells=cells,
             rounds=rounds,
@@ -173,7 +178,7 @@ class Forecaster:
             stream=self._stream.child("visibility"),
         )
         self._last = (seen.size / share, signal)
-        self._on_trial(f"epsilon {scaling.settings.budget.epsilon:g}, {scaling.records:,} records: planted clusters")
+        self._on_trial(f"{_name_case(scaling)}: planted clusters")
         return seen
 
     def _look_without_privacy(self, tried: int) -> Visibility:
@@ -196,6 +201,26 @@ class Forecaster:
 
     def _plant(self, tried: int) -> Planter:
         return lambda stream: plant_cluster(stream, tried, self._settings.clusters, self._settings.dimensions)
+
+
+def set_parties(settings: Settings, parties: int, records: int) -> Settings:
+    """Return the settings with another number of parties, who place their noise as the job's do."""
+    if parties == settings.parties:
+        return settings
+    placement = settings.placement
+    return replace(
+        settings,
+        parties=parties,
+        placement=placement if isinstance(placement, Aggregator) else replace(placement, parties=parties),
+        records=None if settings.records is None else records,
+    )
+
+
+def _name_case(scaling: Scaling) -> str:
+    """What progress calls a case."""
+    settings = scaling.settings
+    size = f"{settings.parties:,} parties" if settings.client_level else f"{scaling.records:,} records"
+    return f"epsilon {settings.budget.epsilon:g}, {size}"
 
 
 def count_trials(cases: Sequence[bool]) -> int:

@@ -17,6 +17,14 @@ class Range:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Size:
+    """A size of the job that is tried: records of all parties together, and parties."""
+
+    records: int
+    parties: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class FamilyLoss:
     """How good the centres were on one family of made-up records."""
 
@@ -27,12 +35,12 @@ class FamilyLoss:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """What to expect for one number of records and one epsilon.
+    """What to expect for one number of records and one epsilon; at client level, for one number of parties.
 
     Attributes
     ----------
-    epsilon, records
-        For which.
+    epsilon, records, parties
+        For which. At client level the records grow with the parties, so many each.
     route
         Where the histogram is laid: on the columns, or on axes found in noisy second moments.
     cells, rounds
@@ -53,6 +61,7 @@ class Case:
 
     epsilon: float
     records: int
+    parties: int
     route: Literal["direct", "projected"]
     cells: int
     rounds: int
@@ -132,7 +141,7 @@ class Plan:
     declared_records
         The number of records that the job declares public.
     records
-        For which numbers of records the plan was made, rising.
+        For which numbers of records the plan was made, rising; at client level, one for each number of parties.
     rounds_max
         Rounds on the wire, needed or not.
     traffic
@@ -166,6 +175,11 @@ class Plan:
     round_noise: tuple[RoundNoise, ...] = ()
     notes: tuple[str, ...] = ()
     advice: str = ""
+
+    @property
+    def by_parties(self) -> bool:
+        """Whether cases differ by the number of parties, which are the units, and not of records."""
+        return self.unit == "client"
 
     def find_case(self, *, epsilon: float, records: int) -> Case:
         """Return the case of one epsilon and number of records."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rich.console import Console
 from rich.text import Text
 
-from cloister.planning.model import Case, PartyBytes, Plan
+from cloister.planning.model import Case, PartyBytes, Plan, Range
+from cloister.planning.rounding import format_noise, format_ratio
 from cloister.report.digits import format_bytes, format_count
 from cloister.report.layout import make_table, print_heading, print_line, print_table
 
@@ -64,59 +67,77 @@ def _span(numbers: list[int]) -> str:
 
 
 def _print_losses(plan: Plan, console: Console) -> None:
-    """Print the table over epsilon; with several numbers of records, first the one over these."""
+    """Print the table over epsilon; with several sizes, first the one over these."""
     if len(plan.records) == 1:
         print_heading(console, f"What to expect of {plan.records[0]:,} records")
         _print_cases(plan, list(plan.cases), console, heading="epsilon")
-    else:
-        print_heading(console, f"What to expect at epsilon = {plan.epsilon:g}, by the number of records")
-        _print_cases(plan, _own_cases(plan), console, heading="records")
-        print_heading(console, "Loss over that without privacy, by epsilon and number of records")
-        table = make_table("epsilon", *(f"{number:,}" for number in plan.records), left=0)
-        for epsilon in sorted({case.epsilon for case in plan.cases}):
-            ratios = [plan.find_case(epsilon=epsilon, records=number).loss_ratio for number in plan.records]
-            table.add_row(_mark(plan, epsilon), *(f"{_ratio(one.low)} to {_ratio(one.high)}" for one in ratios))
-        print_table(console, table)
+        return
+    own = _own_cases(plan)
+    what = "parties" if plan.by_parties else "records"
+    print_heading(console, f"What to expect at epsilon = {plan.epsilon:g}, by the number of {what}")
+    _print_cases(plan, own, console, heading=what)
+    epsilons = sorted({case.epsilon for case in plan.cases})
+    if len(epsilons) == 1:
+        return
+    print_heading(console, f"Loss / without privacy, by epsilon and number of {what}")
+    table = make_table("epsilon", *(_size(plan, case) for case in own), left=0)
+    for epsilon in epsilons:
+        ratios = [plan.find_case(epsilon=epsilon, records=number).loss_ratio for number in plan.records]
+        table.add_row(_mark(plan, epsilon), *(_span_of(one, format_ratio) for one in ratios))
+    print_table(console, table)
 
 
 def _print_cases(plan: Plan, cases: list[Case], console: Console, *, heading: str) -> None:
-    table = make_table(heading, "loss / without privacy", "centre noise, % of range", "smallest cluster seen", left=0)
+    table = make_table(
+        heading,
+        "loss / without privacy",
+        "noise, % of range",
+        "smallest cluster seen",
+        "without privacy",
+        left=0,
+    )
     for case in cases:
-        loss, noise = case.loss_ratio, case.centre_noise
+        name = _size(plan, case)
+        if plan.by_parties and case.parties == plan.parties:
+            name = f"(job) {name}"
         table.add_row(
-            _mark(plan, case.epsilon) if heading == "epsilon" else f"{case.records:,}",
-            f"{_ratio(loss.low)} to {_ratio(loss.high)}",
-            f"{50 * noise.low:.2g} to {50 * noise.high:.2g}",
-            _smallest(case),
+            _mark(plan, case.epsilon) if heading == "epsilon" else name,
+            _span_of(case.loss_ratio, format_ratio),
+            _span_of(case.centre_noise, lambda noise: format_noise(50 * noise)),
+            _smallest(case, case.smallest_cluster),
+            _smallest(case, case.smallest_without_privacy),
         )
     print_table(console, table)
     print_line(
         console,
-        "Ranges are over families of made-up records. Loss: mean squared distance to the nearest centre. Smallest "
+        "Ranges are over families of made-up records. Loss: mean squared distance to the nearest centre. Noise: "
+        "standard deviation of a coordinate of a centre. Smallest "
         "cluster: how many records one must have, compact and apart from all others, to get a centre in half of the "
-        "runs; in brackets, without privacy.",
+        "runs; the last column is the same for k-means without privacy, which passes over small clusters, too.",
     )
 
 
 def _print_families(plan: Plan, console: Console) -> None:
     own = _own_cases(plan)
     print_heading(console, f"Loss over that without privacy at epsilon = {plan.epsilon:g}, by family")
-    table = make_table("family", *(f"{case.records:,} records" for case in own))
+    table = make_table("family", *(_size_in_words(plan, case) for case in own))
     for row in zip(*(case.losses for case in own), strict=True):
-        table.add_row(row[0].family, *(_ratio(loss.ratio) for loss in row))
+        table.add_row(row[0].family, *(format_ratio(loss.ratio) for loss in row))
     print_table(console, table)
 
 
 def _print_noise(plan: Plan, console: Console) -> None:
     """Print the noise on a centre of average size for each column, in original units."""
-    noises = [(case.records, case.centre_noise.low, case.centre_noise.high) for case in _own_cases(plan)]
-    noises += [(case.records, case.centre_noise, case.centre_noise) for case in plan.round_noise]
+    noises = [(_size_in_words(plan, case), case.centre_noise) for case in _own_cases(plan)]
+    noises += [
+        (f"{case.records:,} records", Range(low=case.centre_noise, high=case.centre_noise)) for case in plan.round_noise
+    ]
     print_heading(console, "Noise on a centre of average size, in original units (standard deviation)")
-    table = make_table("column", *(f"{records:,} records" for records, _, _ in noises))
+    table = make_table("column", *(size for size, _ in noises))
     for column in plan.columns[:_MOST_COLUMNS]:
         half = (column.high - column.low) / 2
-        spans = [(f"{low * half:.2g}", f"{high * half:.2g}") for _, low, high in noises]
-        table.add_row(Text(column.name), *(low if low == high else f"{low} to {high}" for low, high in spans))
+        spans = [Range(low=noise.low * half, high=noise.high * half) for _, noise in noises]
+        table.add_row(Text(column.name), *(_span_of(span, format_noise) for span in spans))
     print_table(console, table)
     if len(plan.columns) > _MOST_COLUMNS:
         print_line(console, f"and {len(plan.columns) - _MOST_COLUMNS} more columns, the same part of their ranges")
@@ -156,12 +177,21 @@ def _mark(plan: Plan, epsilon: float) -> str:
     return f"(job) {epsilon:g}" if epsilon == plan.epsilon else f"{epsilon:g}"
 
 
-def _ratio(ratio: float) -> str:
-    return f"{ratio:.3f}" if ratio < 2 else f"{ratio:.1f}"
+def _size(plan: Plan, case: Case) -> str:
+    return f"{case.parties if plan.by_parties else case.records:,}"
 
 
-def _smallest(case: Case) -> str:
+def _size_in_words(plan: Plan, case: Case) -> str:
+    return f"{_size(plan, case)} {'parties' if plan.by_parties else 'records'}"
+
+
+def _span_of(span: Range, write: Callable[[float], str]) -> str:
+    """Write a range, once where both ends read the same."""
+    low, high = write(span.low), write(span.high)
+    return low if low == high else f"{low} to {high}"
+
+
+def _smallest(case: Case, records: int | None) -> str:
     if not case.looked_for_smallest:
         return "-"
-    seen, without = case.smallest_cluster, case.smallest_without_privacy
-    return f"{'none' if seen is None else format_count(seen)} ({'none' if without is None else format_count(without)})"
+    return "none" if records is None else format_count(records)

@@ -46,10 +46,15 @@ def forecast_synopsis(agreement: synopsis.Agreement) -> Traffic:
     def exchanges(party: int) -> Iterator[Exchange]:
         step = yield from _agree_on_seed(party, parties)
         news: Aggregate | None = None
-        for number, slot in enumerate(agreement.slots, start=1):
-            answer = rounds.MaskedUpdate(_zeros(slot.length, agreement.ring), bytes(rounds.TAG_BYTES))
-            yield step, rounds.Round(number, news), answer
-            news = _sum(number, parties, slot.length, agreement.ring)
+        for number in range(1, len(agreement.slots) + 2):
+            length = agreement.length_of(number)
+            answer = rounds.MaskedUpdate(_zeros(length, agreement.ring))
+            if number <= len(agreement.slots):
+                yield step, rounds.Round(number, news), answer
+            else:
+                assert news is not None
+                yield step, rounds.Confirm(news), answer
+            news = _sum(number, parties, length, agreement.ring)
             step += 1
         assert news is not None
         yield step, rounds.Finish(news), Ready()

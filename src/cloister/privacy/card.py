@@ -11,12 +11,13 @@ from typing import assert_never
 import msgspec
 
 from cloister.privacy.accounting import Spent
+from cloister.privacy.card_warnings import EPSILON_WEAK, Circumstances, write_warnings
 from cloister.privacy.costs import pure_epsilon_of, rho_of
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Mechanism, Release
-from cloister.privacy.placement import Placement, Shared
+from cloister.privacy.placement import Aggregator, Placement
 from cloister.privacy.units import Budget, Unit
 
-_MOSTLY_NOISE = 0.25
+_PLAIN_TIMES_MOST = 1e6  # beyond, how many times likelier tells nobody anything
 _NOT_PROMISED = (
     "Nothing is promised against parties that lie about their records, nor against whoever sees a party's memory.",
     "The promise is about one unit: many records of one person are protected as a group, at a multiple of epsilon.",
@@ -47,7 +48,8 @@ class PrivacyCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     unit, neighbours
         Whose presence is hidden, and how two neighbouring inputs differ.
     epsilon, delta, how_composed
-        The cost of all releases together, and the theorem that adds them up.
+        The cost of all releases together, and the theorem that adds them up. Where released values decide which
+        rounds run, it is the cost of all that could have run: only that is guaranteed.
     budget_epsilon, budget_delta
         What was allowed.
     releases
@@ -81,12 +83,22 @@ class PrivacyCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         """The promise in one sentence that needs no mathematics."""
         if not self.private:
             return "A study: its noise came from a seed, so this result protects nobody."
-        times = math.exp(min(self.epsilon, 700.0))
+        absent = "party had held no records" if self.unit == Unit.CLIENT.value else "record had not taken part"
+        if self.epsilon > math.log(_PLAIN_TIMES_MOST):
+            return (
+                "Whatever someone does with this result, it may be more than a million times as likely as it would be "
+                f"if any one {absent}: that is practically no promise."
+            )
         return (
-            f"Whatever someone does with this result, it is at most {times:.3g} times as likely as it would be if any "
-            f"one {self.unit} had not taken part"
+            f"Whatever someone does with this result, it is at most {_round_up(math.exp(self.epsilon))} times as "
+            f"likely as it would be if any one {absent}"
             + (f", but for a chance of {self.delta:.3g}." if self.delta > 0 else ".")
         )
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether epsilon is so large that the promise is practically none."""
+        return self.epsilon > EPSILON_WEAK
 
 
 def make_card(
@@ -96,34 +108,27 @@ def make_card(
     placement: Placement,
     breaks_if: str,
     is_simulation: bool,
-    estimated_records: float | None = None,
-    centre_noise: float | None = None,
-    shares_missing: int = 0,
+    circumstances: Circumstances | None = None,
 ) -> PrivacyCard:
     """Write the card of a run.
 
     Parameters
     ----------
     spent
-        The accountant's books after the run.
+        What the run costs, and the releases that ran.
     budget, placement
         What was agreed.
     breaks_if
         Which coalition breaks it.
     is_simulation
         Whether the noise came from a seed.
-    estimated_records
-        A number of records that has been released with noise, for the warning about delta.
-    centre_noise
-        By how much noise moves a coordinate of a centre of average size in a round, where a column runs from -1 to 1.
-    shares_missing
-        How many shares of the noise were missing in the worst round, where the parties add shares.
+    circumstances
+        What else is known of the run, for the warnings.
     """
-    unit = budget.unit.value
     whole = "one record" if budget.unit is Unit.RECORD else "all records of one client"
     return PrivacyCard(
         private=not is_simulation,
-        unit=unit,
+        unit=budget.unit.value,
         neighbours=f"{whole} added or removed",
         epsilon=spent.epsilon,
         delta=spent.delta,
@@ -132,44 +137,29 @@ def make_card(
         budget_delta=budget.delta,
         releases=tuple(_describe(release) for release in spent.releases),
         who_adds_noise=placement.who_adds,
-        who_could_subtract=placement.who_could_subtract,
-        protects_against="Each party's records are protected against every other party, and against the coordinator.",
+        # ``breaks_if`` says what the coordinator needs for it: not said twice.
+        who_could_subtract="The coordinator, which knows it."
+        if isinstance(placement, Aggregator)
+        else placement.who_could_subtract,
+        protects_against="Nobody is protected: the noise came from a seed."
+        if is_simulation
+        else "Each party's records are protected against every other party, and against the coordinator.",
         breaks_if=breaks_if,
         not_promised=_NOT_PROMISED,
-        warnings=(
-            *_warn(spent, is_simulation=is_simulation, estimated_records=estimated_records, centre_noise=centre_noise),
-            *_warn_of_dropouts(placement, shares_missing),
+        warnings=write_warnings(
+            spent,
+            unit=budget.unit,
+            placement=placement,
+            is_simulation=is_simulation,
+            circumstances=circumstances or Circumstances(),
         ),
     )
 
 
-def _warn(
-    spent: Spent, *, is_simulation: bool, estimated_records: float | None, centre_noise: float | None
-) -> tuple[str, ...]:
-    warnings = []
-    if centre_noise is not None and centre_noise > _MOSTLY_NOISE:
-        warnings.append(
-            f"These centres are mostly noise: in a round it moves a coordinate of a centre of average size by about "
-            f"{centre_noise:.2g}, where a column runs from -1 to 1. Raise epsilon, or use fewer rounds or clusters."
-        )
-    if is_simulation:
-        warnings.append("The noise came from a seed: whoever knows it can take the noise away. Run without a seed.")
-    if estimated_records is not None and spent.delta * max(estimated_records, 1.0) > 1:
-        warnings.append(
-            f"delta = {spent.delta:.3g} is larger than 1 / {max(estimated_records, 1.0):.3g}, the noisy number of "
-            "records: a mechanism that publishes one record at random would pass. Choose a smaller delta."
-        )
-    return tuple(warnings)
-
-
-def _warn_of_dropouts(placement: Placement, shares_missing: int) -> tuple[str, ...]:
-    if not isinstance(placement, Shared) or not shares_missing:
-        return ()
-    return (
-        f"In a round {shares_missing} of {placement.parties} parties were missing, and their shares with them: "
-        f"the promise holds against at most {placement.colluding_max - shares_missing} colluding parties, not "
-        f"{placement.colluding_max}.",
-    )
+def _round_up(times: float) -> str:
+    """Write a factor with three digits that matter, or all before the point: never less than it is."""
+    step = 10.0 ** min(0, math.floor(math.log10(times)) - 2)
+    return f"{math.ceil(round(times / step, 6)) * step:,.{max(0, -round(math.log10(step)))}f}"
 
 
 def _describe(release: Release) -> CardRelease:

@@ -31,7 +31,7 @@ FINGERPRINT_DIGITS = 64  # hexadecimal: 256 bits
 _SALT_BYTES_MIN = 16
 
 
-def fingerprint_records(batches: Iterable[NDArray[np.float64]], *, salt: bytes) -> str:
+def fingerprint_records(batches: Iterable[NDArray[np.float64]], *, salt: bytes, columns: int | None = None) -> str:
     """Hash the content of a table, whatever the order of its records.
 
     Parameters
@@ -40,6 +40,9 @@ def fingerprint_records(batches: Iterable[NDArray[np.float64]], *, salt: bytes) 
         (n_b, d) arrays: a party's records in original units (``table.raw_batches()``). Read once, one at a time.
     salt
         The ledger's (:attr:`~cloister.privacy.ledger.Ledger.salt`): at least 16 secret random bytes.
+    columns
+        d, which is public. A private job must give it: then a table without records has a fingerprint, too, and no
+        refusal tells that it is empty. By default the first batch says.
 
     Returns
     -------
@@ -54,26 +57,25 @@ def fingerprint_records(batches: Iterable[NDArray[np.float64]], *, salt: bytes) 
     keyed = _keyed(salt, b"record")
     total = 0
     count = 0
-    width: int | None = None
     for batch in batches:
-        if not batch.size:
-            continue
-        if width is not None and batch.shape[1] != width:
-            raise DataError(f"all batches must have {width} columns; got {batch.shape[1]}. Read one table.")
-        width = batch.shape[1]
+        columns = batch.shape[1] if columns is None else columns
+        if batch.shape[1] != columns:
+            raise DataError(f"all batches must have {columns} columns; got {batch.shape[1]}. Read one table.")
+        if not len(batch):
+            continue  # a view without bytes cannot be cast
         # Adding 0.0 turns -0.0, which equals 0.0 but has other bytes, into 0.0. Little-endian on every machine.
         content = np.ascontiguousarray(batch + 0.0, dtype="<f8").data.cast("B")
-        step = 8 * width
+        step = 8 * columns
         for start in range(0, len(content), step):
             record = keyed.copy()
             record.update(content[start : start + step])
             total += int.from_bytes(record.digest(), "little")
         count += len(batch)
-    if width is None:
-        raise DataError("a data set must hold at least one record to have a fingerprint; got none.")
+    if columns is None:
+        raise DataError("a data set without records must come with its number of columns; got neither. Give columns.")
     table = _keyed(salt, b"table")
     # The sum is hashed once more, for the difference of two sums would be the hash of the record they differ by.
-    table.update((total % 2**256).to_bytes(32, "little") + count.to_bytes(8, "little") + width.to_bytes(8, "little"))
+    table.update((total % 2**256).to_bytes(32, "little") + count.to_bytes(8, "little") + columns.to_bytes(8, "little"))
     return table.hexdigest()
 
 

@@ -28,7 +28,7 @@ class Budget:
     delta
         At least 0, less than 1; 0 asks for pure differential privacy.
     unit
-        One record, or all records of one client.
+        One record, or all records of one client; the words "record" and "client" are taken too.
     """
 
     epsilon: float
@@ -36,6 +36,7 @@ class Budget:
     unit: Unit = Unit.RECORD
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "unit", _read_unit(self.unit))
         if not EPSILON_LEAST <= self.epsilon <= EPSILON_MOST:
             raise ConfigError(
                 f"epsilon must lie between {EPSILON_LEAST:g} and {EPSILON_MOST:g}; got {self.epsilon:g}. "
@@ -62,3 +63,12 @@ class Sensitivity:
             raise ConfigError(
                 f"for integer vectors 0 <= l1 <= l2^2 <= l1^2 must hold; got l1 = {self.l1}, l2^2 = {self.l2_squared}."
             )
+
+
+def _read_unit(unit: object) -> Unit:
+    """Return a unit, also from its word: a word that was kept would be no unit anywhere, and so protect less."""
+    try:
+        return Unit(unit)
+    except ValueError:
+        choices = " or ".join(f'"{choice.value}"' for choice in Unit)
+        raise ConfigError(f"unit must be {choices}; got {unit!r}.") from None

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from cloister.privacy.card import CardRelease, PrivacyCard
 from cloister.privacy.units import Unit
+from cloister.report.digits import format_number, format_quantity
 from cloister.report.layout import make_table, print_heading, print_line, print_table
 
 _MOST_ROWS = 12
@@ -31,18 +32,29 @@ def print_card(card: PrivacyCard, console: Console, *, unit_step: float | None =
     print_heading(console, "Privacy card")
     print_line(console, card.plain_words)
     if card.unit == Unit.CLIENT.value:
-        print_line(console, "A client is a party: what is hidden is one party's whole table, not only one record.")
-    print_line(console, f"{card.protects_against} What breaks it: {card.breaks_if}")
-    print_line(console, f"Noise: {card.who_adds_noise} {card.who_could_subtract}")
+        print_line(
+            console,
+            "A client is a party: the unit is one party's whole table, not one record. Who takes part is public.",
+        )
+    if card.private:
+        print_line(console, f"{card.protects_against} What breaks it: {card.breaks_if}")
+    print_line(console, f"Noise: {card.who_adds_noise} Who could remove it: {_start_small(card.who_could_subtract)}")
     for warning in card.warnings:
         print_line(console, f"WARNING: {warning}")
+    if not card.private:
+        print_line(console, "What follows is what a run without a seed would cost.")
     table = make_table("", "spent", "allowed")
-    table.add_row("epsilon", f"{card.epsilon:.6g}", f"{card.budget_epsilon:.6g}")
+    table.add_row("epsilon", format_number(card.epsilon), format_number(card.budget_epsilon))
     table.add_row("delta", f"{card.delta:.3g}", f"{card.budget_delta:.3g}")
     print_table(console, table)
     print_line(console, f"Neighbours: {card.neighbours}. Composition: {card.how_composed}.")
     _print_releases(card.releases, console, unit_step)
-    print_line(console, "Not promised: " + " ".join(card.not_promised))
+    if card.private:
+        print_line(console, "Not promised: " + " ".join(card.not_promised))
+
+
+def _start_small(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
 
 
 def _print_releases(releases: Sequence[CardRelease], console: Console, unit_step: float | None) -> None:
@@ -56,17 +68,18 @@ def _print_releases(releases: Sequence[CardRelease], console: Console, unit_step
         if rows > _MOST_ROWS:
             continue
         first = group[0]
-        name = first.name if len(group) == 1 else f"{first.name}, and {len(group) - 1} more like it"
+        name = first.name if len(group) == 1 else f"{first.name}, and {len(group) - 1:,} more like it"
         sizes = () if unit_step is None else (first.sensitivity_l2 * unit_step, first.scale * unit_step)
         table.add_row(
             Text(name),
             Text(first.noise),
-            *(f"{size:.4g}" for size in sizes),
-            f"{first.scale / first.sensitivity_l2:.4g}",
-            f"{sum(one.rho for one in group):.4g}",
+            *(format_number(size, 4) for size in sizes),
+            format_number(first.scale / first.sensitivity_l2, 4),
+            format_number(sum(one.rho for one in group), 4),
         )
     print_table(console, table)
     if rows > _MOST_ROWS:
-        print_line(console, f"and {rows - _MOST_ROWS} more kinds of release, in result.json")
+        more = format_quantity(rows - _MOST_ROWS, "more kind", "more kinds")
+        print_line(console, f"and {more} of release, in result.json")
     if unit_step is not None:
         print_line(console, "Sensitivity and scale in unit scaling, where a column runs from -1 to 1.")

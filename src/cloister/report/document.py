@@ -46,6 +46,7 @@ class _Document(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     notes: tuple[str, ...]
     card: PrivacyCard | None = None
     cluster_records: tuple[float, ...] = ()
+    cluster_records_noise: float | None = None
     released_records: float | None = None
     curve: tuple[KChoice, ...] = ()
 

@@ -41,17 +41,22 @@ class AllRecords:
 
     def sample(self, most: int) -> FloatArray:
         """Return every so-manieth record, at most about ``most``, in [-1, 1] units."""
-        every = -(-self.count // most)
-        chosen, passed = [], 0
+        every = max(1, -(-self.count // most))
+        chosen, passed = [np.empty((0, self.dimensions))], 0
         for batch in self.batches():
             chosen.append(batch[-passed % every :: every])
             passed += len(batch)
         return np.concatenate(chosen)
 
 
-def evaluate_centres(tables: Sequence[Table], centres: FloatArray) -> Evaluation:
-    """Compare centres with k-means on one joint table: best of ten k-means++ starts on a sample, then Lloyd on all."""
+def evaluate_centres(tables: Sequence[Table], centres: FloatArray) -> Evaluation | None:
+    """Compare centres with k-means on one joint table: best of ten k-means++ starts on a sample, then Lloyd on all.
+
+    None where no table holds a record: there is nothing to lose.
+    """
     records = AllRecords(tables)
+    if not records.count:
+        return None
     sample = records.sample(_REFERENCE_RECORDS)
     k = min(len(centres), len(sample))
     start = weighted_kmeans(sample, k, Stream.from_seed(0, "reference"), restarts=_REFERENCE_RESTARTS).centres

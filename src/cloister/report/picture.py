@@ -6,6 +6,7 @@ A picture of records hands them over, so records are drawn only if they are pass
 from __future__ import annotations
 
 import io
+import math
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -16,19 +17,21 @@ from cloister.data.columns import Column, to_unit
 from cloister.errors import ConfigError, MissingExtraError
 from cloister.kmeans.records import FloatArray
 from cloister.report.curve import draw_curve
-from cloister.report.digits import format_value
+from cloister.report.digits import format_number, format_quantity, format_value
 from cloister.report.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, told apart with any common colour vision; yellow last, for it is faint on white.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#5F5F5F", "#F0E442")
 _WIDTH_PX, _CURVE_PX, _HEIGHT_PX, _DPI = 1200, 400, 500, 100
-_MOST_NUMBERED = 40
+_MOST_NUMBERED = 30
 _MOST_ANNOTATED = 90
 _MOST_TICKS = 30
+_LONGEST_TICK = 9  # characters, five of which fit beside each other
 _CANDIDATES = 12
 _MOST_COMPARED = 500
 
@@ -87,11 +90,13 @@ def _title(result: Result) -> str:
     elif not card.private:
         promise = "a seeded study, not private"
     else:
-        promise = f"differentially private, epsilon {card.epsilon:.3g}"
+        promise = f"differentially private, epsilon {format_number(card.epsilon, 3)}"
+        if card.is_weak:
+            promise += ", which PROMISES PRACTICALLY NOTHING"
         if any("mostly noise" in warning for warning in card.warnings):
             promise += ", MOSTLY NOISE"
-    parties = len(result.parties)
-    return f"{result.name}: {result.k} centres, {parties} part{'y' if parties == 1 else 'ies'}; {promise}"
+    centres, parties = format_quantity(result.k, "centre"), format_quantity(len(result.parties), "party", "parties")
+    return f"{result.name}: {centres}, {parties}; {promise}"
 
 
 def choose_columns(centres: FloatArray) -> tuple[int, int]:
@@ -117,25 +122,56 @@ def _draw_centres(axes: Axes, result: Result, records: FloatArray | None) -> Non
     heights = np.zeros(result.k) if flat else result.centres[:, y]
     numbered = result.k <= _MOST_NUMBERED
     size = 230 if numbered else 40
-    axes.scatter(result.centres[:, x], heights, s=size, c=colours, edgecolors="white", linewidths=1.6, zorder=3)
+    edge = 1.6 if numbered else 0.6
+    axes.scatter(result.centres[:, x], heights, s=size, c=colours, edgecolors="white", linewidths=edge, zorder=3)
     if numbered:
         for j, (at_x, at_y) in enumerate(zip(result.centres[:, x], heights, strict=True)):
             ink = _choose_ink(colours[j])
             label = axes.annotate(str(j), (at_x, at_y), ha="center", va="center", color=ink, fontsize=9, zorder=4)
             label.set_fontweight("bold")
     axes.set_xlim(*_widen_bounds(result.columns[x]))
+    _set_ticks(axes.xaxis, result.columns[x])
     axes.set_xlabel(_escape(result.columns[x].name))
     if flat:
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
     else:
         axes.set_ylim(*_widen_bounds(result.columns[y]))
+        _set_ticks(axes.yaxis, result.columns[y])
         axes.set_ylabel(_escape(result.columns[y].name))
-    shown = "no records drawn" if records is None else f"{len(records):,} records drawn"
-    axes.set_title(f"Centres within the public bounds ({shown})", fontsize=10, loc="left")
+    shown = "no records drawn" if records is None else f"{format_quantity(len(records), 'record')} drawn"
+    title = f"Centres within the public bounds ({shown})"
+    axes.set_title(f"{title}\n{_explain_columns(result)}".rstrip(), fontsize=10, loc="left")
     axes.grid(color="#E6E6E6", linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _explain_columns(result: Result) -> str:
+    """Say why these columns are drawn, whose names are on the axes; nothing where there are no others."""
+    d = len(result.columns)
+    if d <= 2:
+        return ""
+    if result.k == 1:
+        return f"Drawn: the first 2 of {d:,} columns"
+    return f"Drawn: the 2 of {d:,} columns that best part the closest centres"
+
+
+def _set_ticks(axis: Axis, column: Column) -> None:
+    """Put round numbers on an axis, few enough that they do not run into each other."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator  # noqa: PLC0415 (optional)
+
+    decimals = max(0, 1 - math.floor(math.log10(column.high - column.low)))
+
+    def write(value: float, _: int | None = None) -> str:
+        text = f"{value:,.{decimals}f}"
+        return text if len(text) <= 2 * _LONGEST_TICK else f"{value:.3g}"
+
+    longest = max(len(write(column.low)), len(write(column.high)))
+    bins, least = (5, 3) if longest <= _LONGEST_TICK else (3, 2)
+    axis.set_major_locator(MaxNLocator(bins, steps=[1, 2, 5, 10], min_n_ticks=least))
+    axis.set_major_formatter(FuncFormatter(write))
+    axis.set_tick_params(labelsize=9)
 
 
 def _widen_bounds(column: Column) -> tuple[float, float]:

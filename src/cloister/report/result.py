@@ -16,6 +16,9 @@ from cloister.data.columns import Column
 from cloister.errors import ConfigError
 from cloister.kmeans.records import FloatArray
 from cloister.privacy.card import PrivacyCard
+from cloister.protocols.synopsis import KChoice
+
+__all__ = ["Evaluation", "KChoice", "Learned", "NetworkTime", "PartyTraffic", "Result"]
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -84,24 +87,6 @@ class NetworkTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     simulated_s: float
 
 
-class KChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One number of clusters that was tried on the released synopsis.
-
-    Attributes
-    ----------
-    k
-        How many clusters.
-    loss
-        Mean squared distance to the nearest centre over the noisy cells, in unit scaling.
-    score
-        What the choice went by; the largest wins.
-    """
-
-    k: Annotated[int, msgspec.Meta(ge=1)]
-    loss: float
-    score: float
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Result:
     """The result of one run.
@@ -118,6 +103,8 @@ class Result:
         Rounds of Lloyd's algorithm that were run.
     cluster_records
         About how many records each cluster has, as released with noise; empty where sizes were not released.
+    cluster_records_noise
+        The standard deviation of the noise in one of them; None where it is not known.
     released_records
         About how many records there are in all: released with noise, or declared public by the job.
     curve
@@ -170,6 +157,7 @@ class Result:
     notes: tuple[str, ...] = ()
     card: PrivacyCard | None = None
     cluster_records: tuple[float, ...] = ()
+    cluster_records_noise: float | None = None
     released_records: float | None = None
     curve: tuple[KChoice, ...] = ()
 
@@ -215,6 +203,8 @@ def _check_numbers(result: Result) -> None:
         raise ConfigError(f"curve must hold the chosen k, {result.k}; it holds {len(result.curve)} others.")
     named = {f"cluster_records[{j}]": size for j, size in enumerate(result.cluster_records)}
     named |= {f"curve: the loss of k = {tried.k}": tried.loss for tried in result.curve}
+    if result.cluster_records_noise is not None:
+        named["cluster_records_noise"] = result.cluster_records_noise
     if result.released_records is not None:
         named["released_records"] = result.released_records
     if result.evaluation is not None:

@@ -13,7 +13,15 @@ from rich.text import Text
 
 from cloister.report.card_text import print_card
 from cloister.report.curve import print_curve
-from cloister.report.digits import format_bytes, format_count, format_seconds, format_value
+from cloister.report.digits import (
+    choose_noun,
+    format_bytes,
+    format_count,
+    format_noisy_count,
+    format_quantity,
+    format_seconds,
+    format_value,
+)
 from cloister.report.layout import make_table, print_heading, print_line, print_table
 from cloister.report.result import Learned, Result
 
@@ -38,9 +46,10 @@ def print_report(result: Result, console: Console, *, folder: Path | None = None
     """
     parties = ", ".join(party.name for party in result.parties[:_MOST_PARTIES])
     if len(result.parties) > _MOST_PARTIES:
-        parties += f" and {len(result.parties) - _MOST_PARTIES} more"
-    print_heading(console, f"{result.name}: {result.k} clusters over the records of {len(result.parties)} parties")
-    print_line(console, f"{parties}; protocol {result.protocol}; {result.rounds} rounds")
+        parties += f" and {len(result.parties) - _MOST_PARTIES:,} more"
+    clusters, holders = format_quantity(result.k, "cluster"), format_quantity(len(result.parties), "party", "parties")
+    print_heading(console, f"{result.name}: {clusters} over the records of {holders}")
+    print_line(console, f"{parties}; protocol {result.protocol}; {format_quantity(result.rounds, 'round')}")
     _print_centres(result, console)
     print_curve(result, console)
     _print_loss(result, console)
@@ -70,22 +79,38 @@ def _print_centres(result: Result, console: Console) -> None:
     if result.cluster_records:
         names.insert(0, "records")
         for row, size in zip(cells, result.cluster_records, strict=True):
-            row.insert(0, f"about {format_count(size)}")
+            row.insert(0, format_noisy_count(size, result.cluster_records_noise, result.released_records))
     rows, across, corner = clusters, names, ""
     if len(names) > 7 and result.k < len(names):
         rows, across, corner = names, clusters, "column"
         cells = [list(column) for column in zip(*cells, strict=True)]
     print_heading(console, "Centres, in original units")
     shown = min(len(rows), _MOST_ROWS)
-    for chosen in _fit_across(across, console.width):
+    widths = [max(len(cells[i][j]) for i in range(shown)) for j in range(len(across))]
+    for chosen in _fit_across(across, widths, console.width):
         table = make_table(corner, *(_shorten(across[j]) for j in chosen))
         for i in range(shown):
             table.add_row(Text(_shorten(rows[i])), *(cells[i][j] for j in chosen))
         print_table(console, table)
     if shown < len(rows):
-        print_line(console, f"and {len(rows) - shown} more rows, in centres.npz")
-    if result.cluster_records and result.released_records is not None:
-        print_line(console, f"Sizes carry noise. About {format_count(result.released_records)} records in all.")
+        print_line(console, f"and {format_quantity(len(rows) - shown, 'more row')}, in centres.npz")
+    if result.cluster_records:
+        print_line(console, _explain_sizes(result))
+
+
+def _explain_sizes(result: Result) -> str:
+    """Say what the noise in the sizes of clusters does to them."""
+    said, noise = ["Sizes carry noise."], result.cluster_records_noise
+    if noise is not None and any(size >= 2 * noise for size in result.cluster_records):
+        said.append("± is one standard deviation of it.")
+    if noise is not None and any(size < 2 * noise for size in result.cluster_records):
+        said.append(
+            '"Fewer than" marks a size lost in the noise, below two deviations; it and two more, or all records.'
+        )
+    if result.released_records is not None:
+        total = result.released_records
+        said.append(f"About {format_count(total)} {choose_noun(total, 'record')} in all.")
+    return " ".join(said)
 
 
 def _shorten(name: str) -> str:
@@ -93,11 +118,11 @@ def _shorten(name: str) -> str:
     return name if len(name) <= _LONGEST_HEADING else name[: _LONGEST_HEADING - 3] + "..."
 
 
-def _fit_across(names: Sequence[str], width: int) -> Iterator[range]:
+def _fit_across(names: Sequence[str], widths: Sequence[int], width: int) -> Iterator[range]:
     """Cut columns into groups that each fit the width beside the rows' names; the first 40 columns."""
     start, used, room = 0, 0, width - _LONGEST_HEADING - 4
     for i, name in enumerate(names[:_MOST_ROWS]):
-        needed = max(_CELL_WIDTH, len(_shorten(name)) + 3)
+        needed = max(_CELL_WIDTH, len(_shorten(name)) + 3, widths[i] + 3)
         if i > start and used + needed > room:
             yield range(start, i)
             start, used = i, 0
@@ -117,8 +142,10 @@ def _print_loss(result: Result, console: Console) -> None:
     table.add_row("one joint table, best of 10 starts", f"{evaluation.reference_loss:.6g}", "1")
     print_table(console, table)
     if evaluation.empty_clusters:
+        are = choose_noun(evaluation.empty_clusters, "is", "are")
+        clusters = choose_noun(evaluation.empty_clusters, "an empty cluster", "empty clusters")
         print_line(
-            console, f"{evaluation.empty_clusters} of {result.k} centres are nearest to no record: empty clusters."
+            console, f"{evaluation.empty_clusters:,} of {result.k:,} centres {are} nearest to no record: {clusters}."
         )
     if result.card is None and evaluation.ratio is not None and evaluation.ratio > _WORTH_ANOTHER_START:
         print_line(console, "Another start finds less: run again, change initialisation, or give a start.")
@@ -165,12 +192,13 @@ def _print_traffic(result: Result, console: Console) -> None:
         )
     print_table(console, table)
     if len(result.parties) > _MOST_PARTIES:
-        print_line(console, f"and {len(result.parties) - _MOST_PARTIES} more parties, in result.json")
+        more = format_quantity(len(result.parties) - _MOST_PARTIES, "more party", "more parties")
+        print_line(console, f"and {more}, in result.json")
     ring = "no masks" if result.ring_bits is None else f"masks over the ring of {result.ring_bits}-bit integers"
     print_line(
         console,
-        f"{format_bytes(result.bytes_total)} in {result.messages_total:,} messages in all; "
-        f"{result.fractional_bits} fractional bits, {ring}.",
+        f"{format_bytes(result.bytes_total)} in {format_quantity(result.messages_total, 'message')} in all; "
+        f"{format_quantity(result.fractional_bits, 'fractional bit')}, {ring}.",
     )
     if result.network is not None:
         took = format_seconds(result.network.simulated_s)

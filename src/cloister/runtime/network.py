@@ -9,10 +9,10 @@ where r is the number of retransmission rounds: each of the ceil(s / 1460) packe
 probability p, the lost ones are sent again one round trip later, until none is lost. A step of a protocol is
 as long as its slowest party's request and reply; local computing is not in it. The star's links do not share bandwidth.
 
-The rows are those of Table 1 of seed 003_778cb885a773dfd7 (its columns quantum and r2q divide bandwidth between
-competing classes; with one class they change nothing), FastLloyd 6.1 (0.5 ms for every send) and thesis 8.1 (round
-trips of 1 ms and 100 ms). FastLloyd gives no WAN of its own: it says to add a fixed latency per round, as thesis-WAN
-does.
+The rows are those of Table 1 of Mazzone et al., "Privacy-Preserving Vertical K-Means Clustering" (its columns quantum
+and r2q divide bandwidth between competing classes; with one class they change nothing), FastLloyd 6.1 (0.5 ms for every
+send) and thesis 8.1 (round trips of 1 ms and 100 ms). FastLloyd gives no WAN of its own: it says to add a fixed latency
+per round, as thesis-WAN does.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _vertical(name: str, description: str, *row: float) -> NetworkModel:
     return NetworkModel(
         name=name,
         description=description,
-        source="seed 003, Table 1",
+        source="Vertical K-Means",
         bandwidth_mbps=bandwidth,
         delay_ms=delay,
         jitter_ms=jitter,

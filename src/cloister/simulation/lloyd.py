@@ -10,6 +10,7 @@ from dataclasses import asdict
 from cloister.data import to_unit
 from cloister.errors import ConfigError
 from cloister.job import Job
+from cloister.job.checks import COORDINATOR
 from cloister.job.defaults import ASSIGNMENT, INITIALISATION, ITERATIONS, NOISE
 from cloister.job.protocol_checks import LIMITS
 from cloister.kmeans.assignment import (
@@ -23,6 +24,7 @@ from cloister.kmeans.assignment import (
 from cloister.numeric import FixedPoint
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.card import PrivacyCard
+from cloister.privacy.card_warnings import Circumstances
 from cloister.protocols.multiparty_lloyd import (
     CODEC,
     LEAKAGE,
@@ -33,6 +35,7 @@ from cloister.protocols.multiparty_lloyd import (
     plan_noise,
 )
 from cloister.protocols.multiparty_lloyd.agreement import MAX_RECORDS
+from cloister.protocols.synopsis.settings import SYNOPSIS
 from cloister.simulation.stage import Played, Stage, find_common_centres
 from cloister.simulation_desks import Desks, make_placement, open_desks
 
@@ -72,7 +75,7 @@ def play_lloyd(stage: Stage) -> Played:
         ]
         coordinator = coordinate(
             agreement,
-            entropy=stage.make_entropy("coordinator"),
+            entropy=stage.make_entropy(COORDINATOR),
             session=stage.session,
             duty=None if desks is None else desks.coordinator,
         )
@@ -96,7 +99,7 @@ def play_lloyd(stage: Stage) -> Played:
 def make_agreement(job: Job, directory: tuple[bytes, ...]) -> Agreement:
     """Translate a job of multiparty Lloyd into the protocol's public parameters, records in [-1, 1]."""
     options = job.protocol
-    if options.name == "synopsis":
+    if options.name == SYNOPSIS:
         raise ConfigError("the protocol must be one of multiparty Lloyd to agree on its rounds; got synopsis.")
     context = {
         "columns": [asdict(column) for column in job.columns],
@@ -171,9 +174,11 @@ def _make_card(
         return None
     deviation = plan.placement.total_variance(plan.target) ** 0.5 * plan.encoder.fixed_point.resolution
     return desks.make_card(
-        estimated_records=records,
-        centre_noise=None if records is None else deviation / max(1.0, records / plan.clusters),
-        shares_missing=shares_missing,
+        Circumstances(
+            estimated_records=records,
+            centre_noise=None if records is None else deviation / max(1.0, records / plan.clusters),
+            shares_missing=shares_missing,
+        )
     )
 
 

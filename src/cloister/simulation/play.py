@@ -9,6 +9,7 @@ from itertools import groupby
 
 from cloister.data import to_original
 from cloister.job import Job
+from cloister.protocols.synopsis.settings import SYNOPSIS
 from cloister.report.evaluation import evaluate_centres
 from cloister.report.result import Learned, NetworkTime, PartyTraffic, Result
 from cloister.runtime.progress import OnProgress
@@ -44,7 +45,7 @@ def simulate(
         If the job, a table or the run does not hold what it must. Nothing has been sent when a table is at fault.
     """
     stage = set_stage(job, sources or {}, on_progress=on_progress, on_table=on_table)
-    played = play_synopsis(stage) if job.protocol.name == "synopsis" else play_lloyd(stage)
+    played = play_synopsis(stage) if job.protocol.name == SYNOPSIS else play_lloyd(stage)
     seeded = f"Made with seed {job.seed}: reproducible, and whoever knows the seed can remove every mask."
     return Result(
         name=job.name,
@@ -68,6 +69,7 @@ def simulate(
         notes=played.notes if job.seed is None else (*played.notes, seeded),
         card=played.card,
         cluster_records=played.cluster_records,
+        cluster_records_noise=played.cluster_records_noise,
         released_records=played.released_records,
         curve=played.curve,
     )

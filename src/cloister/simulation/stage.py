@@ -90,7 +90,7 @@ class Played:
         None where nothing was masked.
     card, notes
         What is promised, and what the reader must know besides.
-    cluster_records, released_records, curve
+    cluster_records, cluster_records_noise, released_records, curve
         As in ``report.result.Result``.
     """
 
@@ -104,6 +104,7 @@ class Played:
     card: PrivacyCard | None = None
     notes: tuple[str, ...] = ()
     cluster_records: tuple[float, ...] = ()
+    cluster_records_noise: float | None = None
     released_records: float | None = None
     curve: tuple[KChoice, ...] = ()
 
@@ -157,6 +158,7 @@ def _open_tables(job: Job, sources: Mapping[str, object], on_table: OnTable | No
             job.columns,
             fixed_point=FixedPoint(job.protocol.fractional_bits),
             match=job.data.match,
+            may_be_empty=job.budget is not None,  # with noise, a refusal would tell whether the last record is there
             label=f"party {party.name!r}" + (f" ({source})" if isinstance(source, str | Path) else ""),
         )
         check = table.check()

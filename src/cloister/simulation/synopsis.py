@@ -10,6 +10,8 @@ from threading import Lock
 from cloister.errors import ConfigError
 from cloister.job import Job
 from cloister.numeric import FixedPoint
+from cloister.privacy.card_warnings import Circumstances
+from cloister.protocols.multiparty_lloyd.agreement import MAX_RECORDS
 from cloister.protocols.synopsis import (
     CODEC,
     LEAKAGE,
@@ -23,8 +25,7 @@ from cloister.protocols.synopsis import (
     coordinate,
     envelope_of,
 )
-from cloister.protocols.synopsis.agreement import MAX_RECORDS
-from cloister.report.result import KChoice
+from cloister.protocols.synopsis.settings import SYNOPSIS
 from cloister.simulation.stage import Played, Stage, find_common_centres
 from cloister.simulation_desks import make_placement, open_desks
 
@@ -65,9 +66,15 @@ def play_synopsis(stage: Stage) -> Played:
         finding = next(party.finding for party in parties if party.finished)
         fewest = min(map(len, run.result.members))
         card = desks.make_card(
-            estimated_records=None if settings.client_level else finding.released_records,
-            centre_noise=finding.centre_noise,
-            shares_missing=len(parties) - fewest,
+            Circumstances(
+                estimated_records=None if settings.client_level else finding.released_records,
+                declared_records=settings.records,
+                parties=settings.parties if settings.client_level else None,
+                centre_noise=finding.centre_noise,
+                remedy="Raise epsilon, or use fewer clusters or columns or narrower bounds"
+                + (", or bring in more parties." if settings.client_level else "."),
+                shares_missing=len(parties) - fewest,
+            )
         )
     return Played(
         run=run,
@@ -81,15 +88,16 @@ def play_synopsis(stage: Stage) -> Played:
         card=card,
         notes=_write_notes(settings, finding, idle=len(settings.slots) - len(card.releases)),
         cluster_records=tuple(finding.weights.tolist()),
+        cluster_records_noise=finding.weight_noise,
         released_records=finding.released_records,
-        curve=tuple(KChoice(k=tried.k, loss=tried.loss, score=tried.score) for tried in finding.curve),
+        curve=finding.curve,
     )
 
 
 def make_settings(job: Job) -> Settings:
     """Translate a job of the synopsis into its public settings."""
-    if job.protocol.name != "synopsis" or job.budget is None:
-        raise ConfigError(f"the protocol must be synopsis to have its settings; got {job.protocol.name}.")
+    if job.protocol.name != SYNOPSIS or job.budget is None:
+        raise ConfigError(f"the protocol must be {SYNOPSIS} to have its settings; got {job.protocol.name}.")
     return Settings(
         clusters=job.k,
         dimensions=len(job.columns),
@@ -122,16 +130,20 @@ def _write_notes(settings: Settings, finding: Finding, *, idle: int) -> tuple[st
         notes.append(f"k = {len(finding.centres)} was chosen by the synopsis, from at most {settings.clusters}.")
     if settings.records is not None:
         notes.append(f"The number of records, {settings.records:,}, was declared public by the job: it is not hidden.")
-    if settings.client_level and settings.budget.delta * settings.parties > 1:
+    if finding.route == "projected":
         notes.append(
-            f"delta = {settings.budget.delta:.3g} is larger than 1 / {settings.parties}, the number of parties: "
-            "publishing one party's table at random would pass. Choose a smaller delta."
+            f"The histogram was laid along {finding.axes} main directions of the records, which were found in noisy "
+            "second moments: there are too many columns to lay it along each of them."
         )
-    grid = "the columns themselves" if finding.route == "direct" else "axes found in noisy second moments"
-    notes.append(f"The histogram was laid on {grid}.")
-    if idle:
+    elif finding.axes < settings.dimensions:
         notes.append(
-            f"{idle} of {len(settings.slots)} rounds were not needed. They were sent as zeros, so that the coordinator "
+            f"The histogram tells only {finding.axes} of {settings.dimensions} columns apart: there are too few "
+            "records, or too little budget, for more. Clusters that differ in other columns may be missed."
+        )
+    if idle:
+        were, they = ("was", "It was") if idle == 1 else ("were", "They were")
+        notes.append(
+            f"{idle} of {len(settings.slots)} rounds {were} not needed. {they} sent as zeros, so that the coordinator "
             "cannot tell."
         )
     return tuple(notes)

@@ -20,7 +20,7 @@ scale for the whole session. So whoever adds the noise needs to know nothing tha
 Threat model: all roles are semi-honest, that is curious, but they follow the protocol. Nothing is promised against
 parties that lie about their records.
 
-Who learns what (the coordinator sees lengths that are public, masked words, and keyed hashes):
+Who learns what (the coordinator sees lengths that are public, and masked words):
 
 ===========  ====================  ==================  ===========
 role         a party's statistics  totals of a round   centres
@@ -38,13 +38,15 @@ the centres, and with any one party's help it can take the noise away and the ma
 
 Dropouts: a party that misses a round is not asked again, for it cannot know the next question; what it was charged
 stays charged. The others go on, down to ``members_min``. Parties that derive different questions from the same totals
-(another processor, another library) are noticed before anything is added up: with each vector goes a keyed hash of the
-question.
+(another processor, another library), or are told different totals, notice it themselves: behind each vector, under the
+masks, go check words, a keyed hash of the question and of the total that it follows from, and a last round compares
+what was found. They then go on with empty answers to the end and have no result; the coordinator cannot tell.
 
-Costs: 3 steps to agree on a seed, one a slot, one to finish. Slots: ``Settings.slots``; a party sends and receives 8
-bytes a number of each, plus some 60 bytes: by default 1 + 16 d + 6000 + 8 k (d + 2) numbers for d <= 5, and
-26 + d (d + 5) / 2 + 6000 + 8 k (d + 2) beyond. CPU: one pass over the records a round that is needed; two masks to
-send and two to read for each gap among the party numbers; exact noise some 10 to 30 microseconds a number.
+Costs: 3 steps to agree on a seed, one a slot, one to compare what was found, one to finish. Slots: ``Settings.slots``;
+a party sends and receives 8 bytes a number of each, plus some 60 bytes, 16 of them check words: by default
+1 + 16 d + 6000 + 8 k (d + 2) numbers for d <= 5, and 26 + d (d + 5) / 2 + 6000 + 8 k (d + 2) beyond. CPU: one pass over
+the records a round that is needed; two masks to send and two to read for each gap among the party numbers; exact noise
+some 10 to 30 microseconds a number.
 
 Reading order: :mod:`.settings`, :mod:`.query`, :mod:`.pipeline` with the steps that it is made of (:mod:`.ground` with
 :mod:`.box`, :mod:`.middle`, :mod:`.axes` and :mod:`.grid`; :mod:`.start` with :mod:`.denoising`; :mod:`.choice_of_k`;

@@ -19,6 +19,7 @@ from cloister.privacy.placement import Aggregator
 from cloister.privacy.samplers import check_draw
 from cloister.privacy.units import Sensitivity
 from cloister.protocols.leakage import LeakageTable, Learns, Row
+from cloister.protocols.multiparty_lloyd.agreement import MAX_RECORDS
 from cloister.protocols.noise_holders import (
     COORDINATOR_SUBTRACTS,
     bound_noise,
@@ -29,8 +30,6 @@ from cloister.protocols.noise_holders import (
 from cloister.protocols.synopsis.query import Query
 from cloister.protocols.synopsis.settings import PURSE, Settings, Slot
 
-MAX_RECORDS = 2**31
-"""Assumed cap on one party's records where a job declares none."""
 PARTIES_MOST = 2**15 - 1
 
 
@@ -64,9 +63,23 @@ class Agreement:
     def __post_init__(self) -> None:
         parties, placement = self.settings.parties, self.settings.placement
         _require(parties <= PARTIES_MOST, "parties", f"from 1 to {PARTIES_MOST}", parties)
-        _require(len(self.directory) == parties, "directory", "one identity for each party", len(self.directory))
+        what_to_do = "Give every party's public identity, in the order of their numbers."
+        _require(
+            len(self.directory) == parties,
+            "directory",
+            "one identity for each party",
+            len(self.directory),
+            what_to_do,
+        )
         _require(1 <= self.members_min <= parties, "members_min", f"from 1 to {parties} parties", self.members_min)
-        _require(1 <= self.max_records <= MAX_RECORDS, "max_records", f"from 1 to {MAX_RECORDS}", self.max_records)
+        what_to_do = "Leave it out for the largest."
+        _require(
+            1 <= self.max_records <= MAX_RECORDS,
+            "max_records",
+            f"from 1 to {MAX_RECORDS}",
+            self.max_records,
+            what_to_do,
+        )
         if not isinstance(placement, Aggregator) and placement.parties != parties:
             raise ConfigError(
                 f"the noise must be shared out among all {parties} parties; got a placement for {placement.parties}."
@@ -98,8 +111,18 @@ class Agreement:
 
     @property
     def steps(self) -> int:
-        """Expected steps: opening, rounds, finish."""
-        return SEED_STEPS + len(self.slots) + 1
+        """Expected steps: opening, rounds, confirmation, finish."""
+        return SEED_STEPS + len(self.slots) + 2
+
+    @property
+    def check_words(self) -> int:
+        """Ring elements behind each vector in which the parties compare what they answer: 128 bits."""
+        return 128 // self.ring.bits
+
+    def length_of(self, round_: int) -> int:
+        """Ring elements that a party sends in a round; the one after the last slot holds check words only."""
+        slot_length = self.slots[round_ - 1].length if round_ <= len(self.slots) else 0
+        return slot_length + self.check_words
 
     @cached_property
     def ring(self) -> Ring:
@@ -161,9 +184,9 @@ def _capped(name: str, settings: Settings, entries: int) -> Release:
     )
 
 
-def _require(holds: bool, name: str, must: str, got: object) -> None:
+def _require(holds: bool, name: str, must: str, got: object, what_to_do: str = "") -> None:
     if not holds:
-        raise ConfigError(f"{name} must be {must}; got {got}.")
+        raise ConfigError(f"{name} must be {must}; got {got}. {what_to_do}".rstrip())
 
 
 _VALUES = (

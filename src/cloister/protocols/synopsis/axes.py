@@ -8,7 +8,8 @@ from math import sqrt
 import numpy as np
 
 from cloister.kmeans.records import FloatArray, Records, iterate_chunks
-from cloister.protocols.synopsis.exact import UNITS, count_offsets, find_reach, measure_lengths
+from cloister.numeric import find_reach
+from cloister.protocols.synopsis.exact import UNITS, count_offsets, measure_lengths
 from cloister.protocols.synopsis.grid import Subspace
 from cloister.protocols.synopsis.middle import shrink_mean
 from cloister.protocols.synopsis.query import Asking, IntArray, Query
@@ -18,6 +19,8 @@ from cloister.protocols.synopsis.settings import Settings
 # entries equally noisy; 5 and 7 are integers with 7^2 = 2 * 5^2 - 1, so the squared norm is at most 25 |z|^4.
 _DIAGONAL, _OFF = 5, 7
 _SUM_WEIGHT = 0.5  # of the sums of z beside the second moments
+_AXES_PER_CLUSTER = 2  # k centres span k - 1 directions; noise mixes these with others, so as many again are kept
+_FLUCTUATION = 1.03  # the largest eigenvalues of noise lie up to some 3 % beyond where the semicircle law has them
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,7 +80,7 @@ def find_axes(
     second = (second + np.triu(second, 1).T) / _weights(d) * (unit**2 / records)
     covariance = second - np.outer(mean, mean)
     values, vectors = np.linalg.eigh(covariance)
-    axes = min(d, 2 * settings.clusters)
+    axes = min(d, _AXES_PER_CLUSTER * settings.clusters)
     if settings.client_level:
         noise_std = settings.noise_std / _DIAGONAL * unit**2 / records
         spreads = correct_spectrum(values[::-1][:axes], base=float(np.median(values)), noise_std=noise_std, d=d)
@@ -103,7 +106,7 @@ def correct_spectrum(values: FloatArray, *, base: float, noise_std: float, d: in
     angles = np.linspace(0.0, np.pi, 4001)
     above = (angles - np.sin(angles) * np.cos(angles)) / np.pi  # the part of the eigenvalues over e cos(angle)
     ranks = (np.arange(len(values)) + 0.5) / d
-    shown = 1.03 * noise_std * sqrt(2 * d) * np.cos(np.interp(ranks, above, angles))
+    shown = _FLUCTUATION * noise_std * sqrt(2 * d) * np.cos(np.interp(ranks, above, angles))
     excess = np.maximum(values - base, 0.0)
     corrected: FloatArray = max(base, 0.0) + np.sqrt(np.maximum(excess**2 - np.maximum(shown, 0.0) ** 2, 0.0))
     return corrected

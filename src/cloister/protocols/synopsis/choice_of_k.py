@@ -21,16 +21,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isqrt
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta, Struct
 from scipy.spatial.distance import cdist
 
 from cloister.crypto.stream import Stream
-from cloister.errors import LocalProtocolError
 from cloister.kmeans.records import FloatArray
 from cloister.protocols.synopsis.grid import Grid
 from cloister.protocols.synopsis.settings import Settings
-from cloister.protocols.synopsis.start import Histogram, cluster_cells, release_histogram
+from cloister.protocols.synopsis.start import Histogram, cluster_cells, denoise_histogram
 
 _ALL_UP_TO = 30  # each k is tried up to here; then steps grow
 _STEP = 0.1  # of k
@@ -38,13 +39,21 @@ _TRIES, _REFERENCE_TRIES = 4, 1  # starts of k-means for each k: a silhouette ne
 _REFERENCES = 2
 
 
-@dataclass(frozen=True, kw_only=True)
-class KChoice:
-    """One number of clusters that was tried on the synopsis."""
+class KChoice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One number of clusters that was tried on the released synopsis; results are written with it.
 
-    k: int
+    Attributes
+    ----------
+    k
+        How many clusters.
+    loss
+        Mean squared distance to the nearest centre over the noisy cells, in unit scaling.
+    score
+        What the choice went by; the largest wins.
+    """
+
+    k: Annotated[int, Meta(ge=1)]
     loss: float
-    """The mean squared distance of a record to its centre, in the grid's coordinates."""
     score: float
 
 
@@ -130,13 +139,8 @@ def _denoise_reference(
     settings: Settings, grid: Grid, expected: FloatArray, *, l2_squared: int, records: float, stream: Stream
 ) -> Histogram:
     """Give the expected counts the noise of a release, and take it away again by the same code."""
-    asking = release_histogram(settings, grid, l2_squared=l2_squared, records=records)
-    next(asking)  # the question, which nobody is asked
-    total = isqrt(l2_squared) * expected + settings.noise_std * stream.normal(len(expected))
-    try:
-        # Clipped: after totals that make no sense the expected counts may not fit, and a party must go on all the same.
-        asking.send(np.rint(np.clip(total, -(2.0**62), 2.0**62)).astype(np.int64))
-    except StopIteration as done:
-        reference: Histogram = done.value
-        return reference
-    raise LocalProtocolError("a histogram must take one round; it asked again: this is a bug.")
+    height = isqrt(l2_squared)
+    total = height * expected + settings.noise_std * stream.normal(len(expected))
+    # Clipped: after totals that make no sense the expected counts may not fit, and a party must go on all the same.
+    total = np.rint(np.clip(total, -(2.0**62), 2.0**62))
+    return denoise_histogram(settings, grid, total / height, noise_std=settings.noise_std / height, records=records)

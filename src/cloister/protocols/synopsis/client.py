@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 from math import isqrt, sqrt
-from typing import TypeVar
 
 import numpy as np
 
-from cloister.errors import ConfigError
 from cloister.kmeans.records import FloatArray, Records
-from cloister.protocols.synopsis.query import Asking, IntArray, Query
+from cloister.numeric import find_reach
+from cloister.protocols.synopsis.query import Answer, Asking, IntArray, Query, relay
 from cloister.protocols.synopsis.settings import SIZE_BINS, Settings
 
-Answer = TypeVar("Answer")
+_VOTE = 2.5  # deviations of noise above which a bin has votes; one of the bins has so much noise once in eight releases
+_CELLS, _CELLS_TO_A_FULL_ONE = 16, 3  # for each cluster; and one in three of them holds records, about
 
 
 def bound_client(exact: IntArray | FloatArray, l2_squared: int) -> IntArray:
@@ -29,17 +29,11 @@ def bound_client(exact: IntArray | FloatArray, l2_squared: int) -> IntArray:
 
     Privacy
     -------
-    Returns v = rint(y), y = exact * reach / |exact|, with reach = floor(sqrt(l2_squared)) - sqrt(m)/2 - 1 for m
-    entries. Rounding adds at most sqrt(m)/2 to the length. With reach <= 2^28 and m <= 2^23 doubles add less than
-    2^28 (m + 4) 2^-53 < 1. So |v| <= floor(sqrt(l2_squared)), for every input, and |v|^2 <= l2_squared. v depends on
-    this party's records and on public values only, so adding or removing the party changes the sum by v.
+    Returns v = rint(y), y = exact * reach / |exact|: |v| <= floor(sqrt(l2_squared)) by the lemma of `find_reach`, for
+    every input, so |v|^2 <= l2_squared. v depends on this party's records and on public values only, so adding or
+    removing the party changes the sum by v.
     """
-    reach = isqrt(l2_squared) - sqrt(len(exact)) / 2 - 1
-    if reach <= 0 or l2_squared > 2**56 or len(exact) > 2**23:
-        raise ConfigError(
-            "a client's vector must have at most 2^23 entries and a squared length greater than (sqrt(m)/2 + 1)^2 and "
-            f"at most 2^56; got {len(exact)} entries and {l2_squared}. Lower cells_max or the number of rounds."
-        )
+    reach = find_reach(isqrt(l2_squared), len(exact))
     direction = exact.astype(np.float64)
     largest = float(np.abs(direction).max(initial=0.0))
     if largest == 0:
@@ -50,13 +44,7 @@ def bound_client(exact: IntArray | FloatArray, l2_squared: int) -> IntArray:
 
 def bound_answers(asking: Asking[Answer]) -> Asking[Answer]:
     """Ask the same questions of whole parties: each answer is scaled by `bound_client` to the squared length agreed."""
-    try:
-        query = next(asking)
-        while True:
-            query = asking.send((yield _bound_query(query)))
-    except StopIteration as done:
-        answer: Answer = done.value
-        return answer
+    return relay(asking, _bound_query)
 
 
 def _bound_query(query: Query) -> Query:
@@ -83,7 +71,7 @@ def release_sizes(settings: Settings, *, l2_squared: int) -> Asking[float]:
 
     total = yield Query(name="votes for the size of a party", measure=measure, length=SIZE_BINS, l2_squared=height**2)
     middles = 2.0 ** np.maximum(np.arange(SIZE_BINS) - 0.5, 0.0)
-    votes = np.where(total > 2.5 * settings.noise_std, total / height, 0.0)  # what noise alone may be is no vote
+    votes = np.where(total > _VOTE * settings.noise_std, total / height, 0.0)
     if not votes.any():
         votes[int(np.argmax(total))] = 1.0
     return float(settings.parties * (votes @ middles) / votes.sum())
@@ -96,7 +84,7 @@ def weigh_clients(settings: Settings, records: float) -> float:
     |p|^2 is about 1 / n + 3 / (16 k) for n records.
     """
     each = max(records / settings.parties, 1.0)
-    return settings.parties * float((1 / each + 3 / (16 * settings.clusters)) ** -0.5)
+    return settings.parties * float((1 / each + _CELLS_TO_A_FULL_ONE / (_CELLS * settings.clusters)) ** -0.5)
 
 
 def vote_for_median(counts: IntArray, height: int) -> IntArray:

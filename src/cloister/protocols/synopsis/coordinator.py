@@ -6,20 +6,21 @@ not needed look like all others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from cloister.aggregation import Aggregate, agree_on_seed, sum_masked
 from cloister.aggregation.seed_agreement import Ready, expect, require_members
-from cloister.errors import ConfigError, DivergedError
+from cloister.errors import ConfigError
 from cloister.privacy.mechanisms import Release
 from cloister.privacy.release import NoiseDuty, release
 from cloister.protocols.synopsis.agreement import Agreement, slot_event
-from cloister.protocols.synopsis.messages import Finish, MaskedUpdate, Round
+from cloister.protocols.synopsis.messages import Confirm, Finish, MaskedUpdate, Round
 from cloister.roles import Ask, Check, Coordinator, Message
 
 
@@ -30,7 +31,7 @@ class Outcome:
     rounds: int
     """How many slots were filled; which of them were needed it cannot tell."""
     members: tuple[tuple[int, ...], ...]
-    """Who was in the sum of each round."""
+    """Who was in the sum of each round, and last of the one in which the parties compare what they found."""
 
 
 class NoBooks:
@@ -58,8 +59,6 @@ def coordinate(agreement: Agreement, *, session: bytes, duty: NoiseDuty | None =
     ------
     TooFewPartiesError
         If fewer than the agreed minimum are left.
-    DivergedError
-        If parties that read the same totals would measure different things.
     """
     if (duty is not None) != agreement.by_coordinator:
         raise ConfigError(
@@ -80,21 +79,27 @@ def _coordinate(agreement: Agreement, session: bytes, duty: NoiseDuty | None) ->
     )
     news: Aggregate | None = None
     history: list[tuple[int, ...]] = []
-    for number, slot in enumerate(agreement.slots, start=1):
-        request = Round(number, news)
+    rounds = len(agreement.slots)
+    for number in range(1, rounds + 2):
+        length = agreement.length_of(number)
+        request: Round | Confirm
+        if number <= rounds:
+            request, label = Round(number, news), f"{agreement.slots[number - 1].name} (round {number} of {rounds})"
+        else:
+            assert news is not None
+            request, label = Confirm(news), "comparing what was found"
         answers = yield Ask(
-            label=f"{slot.name} (round {number} of {len(agreement.slots)})",
+            label=label,
             requests=dict.fromkeys(present, request),
-            check=_check_update(agreement, slot.length),
+            check=_check_update(agreement, length),
             steps=agreement.steps,
         )
         updates = {party: reply for party, reply in sorted(answers.items()) if isinstance(reply, MaskedUpdate)}
         # A party that missed a total cannot know the next question: who is silent once is left out from then on.
         present = tuple(updates)
         require_members(len(present), agreement.members_min, parties)
-        _require_one_question(updates, slot.name)
         news = sum_masked(
-            {p: update.masked.to_numpy(agreement.ring.dtype, slot.length) for p, update in updates.items()},
+            {p: update.masked.to_numpy(agreement.ring.dtype, length) for p, update in updates.items()},
             agreement.ring,
             round_=number,
             parties=parties,
@@ -108,28 +113,22 @@ def _coordinate(agreement: Agreement, session: bytes, duty: NoiseDuty | None) ->
         check=expect(Ready),
         steps=agreement.steps,
     )
-    return Outcome(rounds=len(history), members=tuple(history))
+    return Outcome(rounds=rounds, members=tuple(history))
 
 
 def _noise_of(
     agreement: Agreement, duty: NoiseDuty | None, round_: int
 ) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
-    """Noise on the masked sum of a whole slot, once, needed or not."""
-    if duty is None:
+    """Noise on the masked sum of a whole slot, once, needed or not; the check words behind it are left alone."""
+    if duty is None or round_ > len(agreement.slots):
         return None
-    event = slot_event(agreement.slots[round_ - 1], agreement.settings)
-    return partial(release, event=event, duty=duty, ring=agreement.ring)
+    slot = agreement.slots[round_ - 1]
+    add_noise = partial(release, event=slot_event(slot, agreement.settings), duty=duty, ring=agreement.ring)
 
+    def add(total: NDArray[Any]) -> NDArray[Any]:
+        return np.concatenate([add_noise(total[: slot.length]), total[slot.length :]])
 
-def _require_one_question(updates: Mapping[int, MaskedUpdate], name: str) -> None:
-    """Add up only answers to the same question."""
-    kinds = len({update.tag for update in updates.values()})
-    if kinds > 1:
-        raise DivergedError(
-            f"all parties must derive the same question from the same totals; for {name!r} {len(updates)} parties "
-            f"derived {kinds}, or a message was changed on its way. Nothing of this round was added up or unmasked. "
-            "Run the same version of Cloister and of its numeric libraries on the same kind of processor everywhere."
-        )
+    return add
 
 
 def _check_update(agreement: Agreement, length: int) -> Check:

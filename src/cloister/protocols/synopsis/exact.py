@@ -8,30 +8,13 @@ everything that decides where a record counts is made of them.
 
 from __future__ import annotations
 
-from math import sqrt
-
 import numpy as np
 
-from cloister.errors import ConfigError
 from cloister.kmeans.records import FloatArray
 
 UNITS = 2.0**20
 """Units in 1. With x and origin in [-1, 1]^d and d <= 2000, |x - origin|^2 <= 4 d UNITS^2 < 2^53."""
 _AXIS_UNITS = 2.0**25  # |x - origin| |axis| <= 2 sqrt(d) 2^20 (2^25 + sqrt(d)/2) < 2^52, and so is any part of the sum
-
-
-def find_reach(longest: int, dimensions: int) -> float:
-    """Return how long a vector of doubles may be so that, rounded to integers, it is at most ``longest``, exactly.
-
-    Rounding adds at most sqrt(d)/2 to the length, and the errors of doubles less than 1.
-    """
-    reach = longest - sqrt(dimensions) / 2 - 1
-    if reach <= 0:
-        raise ConfigError(
-            f"a record's integers must have room for {dimensions} columns: a length greater than sqrt(d)/2 + 1; got "
-            f"{longest}. Give this round a larger share of the budget."
-        )
-    return reach
 
 
 def count_offsets(points: FloatArray, origin: FloatArray) -> FloatArray:

@@ -28,8 +28,12 @@ _WIDTH, _WIDTH_CLEAR = 1.6, 2.0  # half the box, in standard deviations along an
 _CELLS_DIRECT, _CELLS_PROJECTED = 8, 16  # cells for each cluster, at least
 _RADIUS_PROJECTED = 1.15  # in standard deviations of the records around their centre
 _HISTOGRAM_LEAST = 0.1  # of what is left goes to the histogram in a subspace, however clear the records are
-_COLUMNS_ONLY = 6.0  # up to so many columns the tails of single columns make a record long; beyond, lengths concentrate
-_STILL = 0.05  # the noise of a step, relative to the radius, below which the radius grows and clips less
+_COLUMNS_WITH_TAILS = 6.0  # up to so many, one column's tail makes a record long; beyond, lengths concentrate
+_RADIUS_LEAST = 0.7  # what a radius shrinks to where a step is mostly noise
+_STILL = 0.05  # the noise of a step, relative to the radius, at which the radius is as found; with less it grows
+_GROWTH = 0.25  # the power of their quotient that it grows by: noise grows with the radius, bias falls much faster
+_OWN = 0.5  # of a squared radius is the cluster's own variance, the rest the mean of all: one alone is too noisy
+_WITHIN_LEAST = 0.1  # of all variance is taken to be within clusters: noise may let the cells explain more than all
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +63,7 @@ class Ground:
 
     grid: Grid
     histogram_l2_squared: int
-    left: int
+    left_l2_squared: int
     spread: Spread | None = None
 
     @property
@@ -74,11 +78,11 @@ class Ground:
     def place(self, start: Start) -> tuple[FloatArray, FloatArray]:
         """Return centres in the columns, and the radius that a record's offset from each is clipped to."""
         if self.spread is None:
-            return start.centres, np.sqrt(0.5 * start.loss + 0.5 * start.variances)
+            return start.centres, np.sqrt((1 - _OWN) * start.loss + _OWN * start.variances)
         centres = self.embed(start.centres)
         explained = float(start.weights @ (start.centres**2).sum(axis=1) / start.weights.sum())
         total = self.spread.total_variance
-        within = max(total - explained, 0.1 * total, 1e-12)
+        within = max(total - explained, _WITHIN_LEAST * total, 1e-12)
         return centres, np.full(len(centres), _RADIUS_PROJECTED * within**0.5)
 
 
@@ -98,30 +102,30 @@ def _lay_on_columns(settings: Settings, *, l2_squared: int, records: float) -> A
         box = Box(low=np.full(d, -1.0), high=np.full(d, 1.0))
     else:
         box = yield from find_box(settings, l2_squared=int(knobs.box_share * PURSE), records=records)
-    left = l2_squared - box.l2_squared
-    share = int(knobs.histogram_share_direct * left)
+    left_l2_squared = l2_squared - box.l2_squared
+    histogram_l2_squared = int(knobs.histogram_share_direct * left_l2_squared)
     # The error of a smooth density in d dimensions, bias against noise, is least at this number of cells.
-    wanted = (records * settings.signal(share) / _tuning(settings).cell_direct) ** (2 * d / (2 + d))
+    wanted = (records * settings.signal(histogram_l2_squared) / _tuning(settings).cell_direct) ** (2 * d / (2 + d))
     cells = np.clip(wanted, min(_CELLS_DIRECT * settings.clusters, knobs.cells_max), knobs.cells_max)
     return Ground(
         grid=Grid(low=box.low, high=box.high, bins=choose_bins(box.high - box.low, float(cells))),
-        histogram_l2_squared=share,
-        left=left - share,
+        histogram_l2_squared=histogram_l2_squared,
+        left_l2_squared=left_l2_squared - histogram_l2_squared,
     )
 
 
 def _lay_in_subspace(settings: Settings, *, l2_squared: int, records: float, signal: float) -> Asking[Ground]:
     knobs, d = settings.knobs, settings.dimensions
-    middle_share, norm_share = int(knobs.middle_share * PURSE), int(knobs.norm_share * PURSE)
+    middle_l2_squared, norm_l2_squared = int(knobs.middle_share * PURSE), int(knobs.norm_share * PURSE)
     # The clearer the records, the less the axes and the start need, and the more is left for the rounds.
     taper = _tuning(settings).taper * (d / signal) ** 0.5
-    moment_share = int(min(knobs.moment_share, max(taper, _MOMENT_LEAST)) * PURSE)
-    middle = yield from find_middle(settings, l2_squared=middle_share)
-    radius = yield from find_radius(settings, l2_squared=norm_share, records=records, middle=middle)
-    spread = yield from find_axes(settings, l2_squared=moment_share, records=records, middle=middle, radius=radius)
-    left = l2_squared - middle_share - norm_share - moment_share
-    share = int(min(knobs.histogram_share_projected, max(taper, _HISTOGRAM_LEAST)) * left)
-    wanted = records * settings.signal(share) / _tuning(settings).cell_projected
+    moment_l2_squared = int(min(knobs.moment_share, max(taper, _MOMENT_LEAST)) * PURSE)
+    middle = yield from find_middle(settings, l2_squared=middle_l2_squared)
+    radius = yield from find_radius(settings, l2_squared=norm_l2_squared, records=records, middle=middle)
+    spread = yield from find_axes(settings, l2_squared=moment_l2_squared, records=records, middle=middle, radius=radius)
+    left_l2_squared = l2_squared - middle_l2_squared - norm_l2_squared - moment_l2_squared
+    histogram_l2_squared = int(min(knobs.histogram_share_projected, max(taper, _HISTOGRAM_LEAST)) * left_l2_squared)
+    wanted = records * settings.signal(histogram_l2_squared) / _tuning(settings).cell_projected
     cells = np.clip(wanted, min(_CELLS_PROJECTED * settings.clusters, knobs.cells_max), knobs.cells_max)
     width = _WIDTH if signal < _CLEAR * d else _WIDTH_CLEAR
     half = np.minimum(width * spread.deviations, radius)
@@ -136,14 +140,15 @@ def _lay_in_subspace(settings: Settings, *, l2_squared: int, records: float, sig
             bins=bins[used],
             subspace=Subspace(origin=spread.subspace.origin, axes=axes),
         ),
-        histogram_l2_squared=share,
-        left=left - share,
+        histogram_l2_squared=histogram_l2_squared,
+        left_l2_squared=left_l2_squared - histogram_l2_squared,
         spread=spread,
     )
 
 
 def widen_radii(settings: Settings, radii: FloatArray, *, l2_squared: int, records: float) -> FloatArray:
-    """Let records be clipped less where noise is small: a mean of clipped offsets is not quite the mean."""
+    """Clip less where noise is small, for a mean of clipped offsets is not the mean; and more where noise is large."""
     noise = len(radii) * settings.dimensions**0.5 / (records * settings.signal(l2_squared))
-    widened: FloatArray = radii * max(1.0, (_STILL / noise) ** (0.25 * min(1.0, _COLUMNS_ONLY / settings.dimensions)))
+    exponent = _GROWTH * min(1.0, _COLUMNS_WITH_TAILS / settings.dimensions)
+    widened: FloatArray = radii * max(_RADIUS_LEAST, (_STILL / noise) ** exponent)
     return widened

@@ -15,12 +15,10 @@ from cloister.aggregation.seed_agreement import (
     ShareSeed,
     TakeSeed,
 )
+from cloister.protocols.synopsis.settings import SYNOPSIS
 from cloister.wire import Array, Codec
 
-TAG_BYTES = 16
-
 RoundNumber = Annotated[int, Meta(ge=1, lt=2**20)]
-Tag = Annotated[bytes, Meta(min_length=TAG_BYTES, max_length=TAG_BYTES)]
 
 
 class Round(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=4):
@@ -30,25 +28,26 @@ class Round(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, ta
     news: Aggregate | None
 
 
+class Confirm(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=6):
+    """The masked sum of the last round; asks for the check words of what was found."""
+
+    news: Aggregate
+
+
 class Finish(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=5):
-    """The masked sum of the last round."""
+    """The masked sum of the check words of what was found."""
 
     news: Aggregate
 
 
 class MaskedUpdate(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=4):
-    """A party's masked vector, as long as the round's slot, whatever of it is used.
-
-    ``tag`` is a keyed hash of the question that the vector answers, under a key that the parties share: whoever has no
-    key can see whether two parties answer the same question, and nothing else.
-    """
+    """A party's masked vector, as long as the round's slot, whatever of it is used; and its check words behind."""
 
     masked: Array
-    tag: Tag
 
 
 CODEC = Codec(
-    "synopsis",
-    requests=OpenSession | ShareSeed | TakeSeed | Round | Finish,
+    SYNOPSIS,
+    requests=OpenSession | ShareSeed | TakeSeed | Round | Confirm | Finish,
     replies=SessionOpened | SealedSeeds | Ready | MaskedUpdate,
 )

@@ -7,8 +7,9 @@ from math import isqrt, sqrt
 import numpy as np
 
 from cloister.kmeans.records import FloatArray, Records, iterate_chunks
+from cloister.numeric import find_reach
 from cloister.protocols.synopsis.client import vote_for_median
-from cloister.protocols.synopsis.exact import UNITS, count_offsets, find_reach, measure_lengths
+from cloister.protocols.synopsis.exact import UNITS, count_offsets, measure_lengths
 from cloister.protocols.synopsis.query import Asking, IntArray, Query
 from cloister.protocols.synopsis.settings import NORM_BINS, Settings
 

@@ -5,20 +5,22 @@ from __future__ import annotations
 import hashlib
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cloister.aggregation import Aggregate, MaskSchedule, SeedHolder
 from cloister.aggregation.seed_agreement import Ready
 from cloister.crypto import Entropy, Identity, derive_key
 from cloister.crypto.stream import encode_context
-from cloister.errors import LocalProtocolError, RemoteProtocolError
+from cloister.errors import DivergedError, LocalProtocolError, RemoteProtocolError
 from cloister.kmeans.records import FloatArray, Records
 from cloister.privacy.release import NoiseDuty, release
 from cloister.protocols.synopsis.agreement import Agreement, release_of
-from cloister.protocols.synopsis.messages import TAG_BYTES, Finish, MaskedUpdate, Round
+from cloister.protocols.synopsis.messages import Confirm, Finish, MaskedUpdate, Round
 from cloister.protocols.synopsis.pipeline import Finding
-from cloister.protocols.synopsis.query import IntArray, Query
+from cloister.protocols.synopsis.query import IDLE, IntArray, Query
 from cloister.protocols.synopsis.thinking import SharedThinking, Thought
 from cloister.roles import Message
 from cloister.wire import Array
@@ -29,9 +31,18 @@ class _Secrets:
     """What follows from the common seed."""
 
     masks: MaskSchedule
-    tag_key: bytes
+    check_key: bytes
     thought: Thought
     """The one before the first round."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Mind:
+    """What a party thinks after the totals that it has read."""
+
+    thought: Thought
+    agrees: bool
+    """Whether all that were added up answered the question that this party answered, in every round so far."""
 
 
 class SynopsisParty:
@@ -81,20 +92,33 @@ class SynopsisParty:
             entropy=entropy,
         )
         self._secrets: _Secrets | None = None
-        self._thought: Thought | None = None  # after the last total that was read
+        self._mind: _Mind | None = None  # after the last total that was read
         self._answered = 0  # the last round answered; each is answered once, or a mask would serve twice
+        self._finished = False
 
     @property
     def finished(self) -> bool:
-        """Whether this party has read the last total."""
-        return self._thought is not None and isinstance(self._thought.answer, Finding)
+        """Whether the session has come to its end, with a result or without."""
+        return self._finished
 
     @property
     def finding(self) -> Finding:
-        """The result, once the session has finished."""
-        if self._thought is None or not isinstance(self._thought.answer, Finding):
-            raise LocalProtocolError("the session must be finished before anything is found; it is not")
-        return self._thought.answer
+        """The result, once the session has finished.
+
+        Raises
+        ------
+        DivergedError
+            If parties that read the same totals did not ask the same questions, or did not find the same.
+        """
+        if self._mind is None or not self._finished:
+            raise LocalProtocolError("the session must be finished before anything is found; it is not.")
+        if not self._mind.agrees or not isinstance(self._mind.thought.answer, Finding):
+            raise DivergedError(
+                "all parties must derive the same questions and the same result from the same totals; they did not, "
+                "or a message was changed on its way. What was released is paid for, and there is no result. Run the "
+                "same version of Cloister and of its numeric libraries on the same kind of processor everywhere."
+            )
+        return self._mind.thought.answer
 
     @property
     def centres(self) -> FloatArray:
@@ -104,55 +128,75 @@ class SynopsisParty:
     @property
     def released_totals(self) -> tuple[IntArray, ...]:
         """The noisy numbers of each round that this party has read, whole slots."""
-        return () if self._thought is None else self._thought.totals
+        return () if self._mind is None else self._mind.thought.totals
 
     def handle(self, request: Message) -> Message:
         """Answer one request; a request that breaks the protocol raises and changes nothing."""
         if self.finished:
             raise RemoteProtocolError("a finished session takes no more requests; got one.")
+        rounds = len(self._agreement.slots)
         if isinstance(request, Round):
-            return self._answer_round(request)
+            if request.round > rounds:
+                raise RemoteProtocolError(f"a slot's round must be from 1 to {rounds}; got {request.round}.")
+            return self._answer(request.round, request.news)
+        if isinstance(request, Confirm):
+            return self._answer(rounds + 1, request.news)
         if isinstance(request, Finish):
             return self._finish(request)
         return self._seed_holder.handle(request)
 
-    def _answer_round(self, request: Round) -> MaskedUpdate:
-        if request.round != self._answered + 1 or request.round > len(self._agreement.slots):
+    def _answer(self, round_: int, news: Aggregate | None) -> MaskedUpdate:
+        """Fill a slot, or none where only what was found is compared; the check words come behind."""
+        agreement = self._agreement
+        rounds = len(agreement.slots)
+        if round_ != self._answered + 1:
             raise RemoteProtocolError(
-                f"round {self._answered + 1} of {len(self._agreement.slots)} must come next; got {request.round}."
+                f"round {round_} must come after round {round_ - 1}; it came after round {self._answered}."
             )
         secrets = self._open_secrets()
-        thought = self._read(request.news, secrets)
-        assert isinstance(thought.answer, Query)  # one query for each slot (thinking)
-        paid = self._pay(thought.answer, request.round)
+        mind = self._read(news, secrets)
+        vector = np.zeros(0, dtype=np.int64)
+        if round_ <= rounds:
+            # Whoever disagrees goes on with empty answers: an abort would tell the coordinator what was released.
+            query = mind.thought.answer if mind.agrees else IDLE
+            assert isinstance(query, Query)  # one query for each slot (thinking)
+            vector = self._pay(query, round_)
         # From here on nothing can fail.
-        masked = secrets.masks.mask(self._agreement.ring.encode(paid), request.round, self._number)
-        self._secrets, self._thought, self._answered = secrets, thought, request.round
-        return MaskedUpdate(Array.of(masked), _tag(thought.answer, request.round, secrets.tag_key))
+        words = np.concatenate([agreement.ring.encode(vector), self._check_words(mind.thought, round_, secrets)])
+        masked = secrets.masks.mask(words, round_, self._number)
+        self._secrets, self._mind, self._answered = secrets, mind, round_
+        return MaskedUpdate(Array.of(masked))
 
     def _finish(self, request: Finish) -> Ready:
-        if self._answered != len(self._agreement.slots):
-            raise RemoteProtocolError(
-                f"all {len(self._agreement.slots)} rounds must be answered before the end; {self._answered} are."
-            )
-        self._thought = self._read(request.news, self._open_secrets())
+        rounds = len(self._agreement.slots) + 1
+        if self._answered != rounds:
+            raise RemoteProtocolError(f"all {rounds} rounds must be answered before the end; {self._answered} are.")
+        self._mind = self._read(request.news, self._open_secrets())
+        self._finished = True
         return Ready()
 
-    def _read(self, news: Aggregate | None, secrets: _Secrets) -> Thought:
-        """Unmask the total of the last round answered and think; changes no state."""
+    def _read(self, news: Aggregate | None, secrets: _Secrets) -> _Mind:
+        """Unmask the total of the last round answered, compare and think; changes no state."""
         if (0 if news is None else news.round) != self._answered:
             raise RemoteProtocolError(
                 f"the total of round {self._answered} must come with the next request; it does not."
             )
         if news is None:
-            return secrets.thought
-        assert self._thought is not None
-        elements, _ = secrets.masks.unmask(
-            news, length=self._agreement.slots[news.round - 1].length, members_min=self._agreement.members_min
+            return _Mind(thought=secrets.thought, agrees=True)
+        assert self._mind is not None
+        agreement, thought = self._agreement, self._mind.thought
+        elements, members = secrets.masks.unmask(
+            news, length=agreement.length_of(news.round), members_min=agreement.members_min
         )
-        total = self._agreement.ring.decode(elements)
+        slot_length = len(elements) - agreement.check_words
+        own = self._check_words(thought, news.round, secrets)
+        same = np.array_equal(elements[slot_length:], own * own.dtype.type(len(members)))  # wraps, as the sum does
+        agrees = self._mind.agrees and same
+        if news.round > len(agreement.slots) or not agrees:
+            return _Mind(thought=thought, agrees=agrees)
+        total = agreement.ring.decode(elements[:slot_length])
         total.setflags(write=False)  # it may be shared
-        return self._thought.follow(total)
+        return _Mind(thought=thought.follow(total), agrees=True)
 
     def _pay(self, query: Query, round_: int) -> IntArray:
         """Measure, fill the slot, charge our books, and add our noise where the parties add it.
@@ -174,6 +218,17 @@ class SynopsisParty:
             return exact
         return release(exact, event, duty=self._duty, share=share)
 
+    def _check_words(self, thought: Thought, round_: int, secrets: _Secrets) -> NDArray[Any]:
+        """A keyed hash of what is answered and of the total that it follows from, as ring elements.
+
+        They are added up under the masks like everything else: the parties see whether the sum is their own words
+        times the number of parties in it, and the coordinator sees nothing.
+        """
+        last = thought.totals[-1].tobytes() if thought.totals else b""
+        content = encode_context(round_, thought.answer.to_bytes(), hashlib.blake2b(last).digest())
+        digest = hashlib.blake2b(content, key=secrets.check_key, digest_size=16).digest()
+        return np.frombuffer(digest, dtype=self._agreement.ring.dtype)
+
     def _open_secrets(self) -> _Secrets:
         """Derive everything from the common seed, or refuse if it has not been agreed on yet."""
         if self._secrets is not None:
@@ -183,7 +238,7 @@ class SynopsisParty:
             raise RemoteProtocolError("the common seed must be agreed on before the first round; it is not.")
         return _Secrets(
             masks=MaskSchedule(seed, session=self._session, ring=agreement.ring, parties=agreement.settings.parties),
-            tag_key=derive_key(seed, "synopsis tag", self._session),
+            check_key=derive_key(seed, "synopsis check words", self._session),
             thought=self._thinking.begin(agreement.settings, derive_stream_key(seed, self._session)),
         )
 
@@ -191,9 +246,3 @@ class SynopsisParty:
 def derive_stream_key(seed: bytes, session: bytes) -> bytes:
     """The key of the stream that all parties give their copy of the algorithm."""
     return derive_key(seed, "synopsis stream", session)
-
-
-def _tag(query: Query, round_: int, key: bytes) -> bytes:
-    """A keyed hash of what is measured: equal where parties derived the same question, and fresh in every round."""
-    question = encode_context(round_, query.name, query.length, query.l2_squared, query.state)
-    return hashlib.blake2b(question, key=key, digest_size=TAG_BYTES).digest()

@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.crypto.stream import encode_context
 from cloister.errors import LocalProtocolError
 from cloister.kmeans.records import Records
 from cloister.privacy.units import Sensitivity
@@ -49,6 +50,10 @@ class Query:
                 f"got {self.length} numbers at a cost of {self.l2_squared}: this is a bug."
             )
 
+    def to_bytes(self) -> bytes:
+        """Everything that the parties must agree on about it."""
+        return encode_context(self.name, self.length, self.l2_squared, self.state)
+
     @property
     def sensitivity(self) -> Sensitivity:
         """For the accountant; |v|_1 <= sqrt(length) |v|_2, and |v|_1 <= |v|_2^2 for integers."""
@@ -66,3 +71,14 @@ IDLE = Query(name="nothing", measure=_measure_nothing, length=0, l2_squared=0)
 Answer = TypeVar("Answer")
 Asking = Generator[Query, IntArray, Answer]
 """A part of the algorithm: yields queries, is sent the released totals, returns what it found."""
+
+
+def relay(asking: Asking[Answer], change: Callable[[Query], Query]) -> Asking[Answer]:
+    """Run a part of the algorithm, with each of its questions changed before it is asked; totals pass as they are."""
+    try:
+        query = next(asking)
+        while True:
+            query = asking.send((yield change(query)))
+    except StopIteration as done:
+        answer: Answer = done.value
+        return answer

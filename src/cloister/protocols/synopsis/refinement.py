@@ -1,4 +1,8 @@
-"""The refinement: a few rounds of Lloyd's algorithm with clipped offsets and steps that are shrunk by their noise."""
+"""The refinement: a few rounds of Lloyd's algorithm with clipped offsets and steps that are shrunk by their noise.
+
+The squares of the offsets are summed too: they tell which cluster is too wide. After every round but the last, centres
+that are hardly needed are moved to such clusters (:mod:`.swaps`).
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,7 @@ from cloister.protocols.synopsis.swaps import Sketch, swap_centres
 _COUNT_PART = 6  # a count, and the square of the longest offset, weigh a sixth of that offset
 _CLIENT_COUNT_PART = 8  # a party's sums are short beside its counts: offsets cancel
 _EM_STEPS = 50
+_NOISE_FOR_ONE = 0.08  # of the radius: a whole-budget step with so much noise is worth one round, half of it two; tuned
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -25,6 +30,7 @@ class Refined:
 
     centres: FloatArray
     weights: FloatArray
+    weight_noise: float
     rounds: int
     centre_noise: float
 
@@ -32,7 +38,7 @@ class Refined:
 def choose_rounds(settings: Settings, *, l2_squared: int, records: float, clusters: int) -> int:
     """T from the noise of a whole-budget step, relative to the radius: the less noise, the more rounds pay."""
     noise = clusters * sqrt(settings.dimensions) / max(records * settings.signal(l2_squared), 1e-300)
-    return int(np.clip(round(0.08 / noise), settings.knobs.rounds_min, settings.knobs.rounds_max))
+    return int(np.clip(round(_NOISE_FOR_ONE / noise), settings.knobs.rounds_min, settings.knobs.rounds_max))
 
 
 def refine_centres(
@@ -67,7 +73,7 @@ def refine_centres(
             yield IDLE
             continue
         total = yield Query(
-            name=f"Lloyd round {t + 1}: clipped offsets, their squares and counts of {k} clusters",
+            name=f"Lloyd round {t + 1}",
             measure=_measure_offsets(centres, radii, scale, weight),
             length=k * (d + 2),
             l2_squared=scale**2 + 2 * weight**2,
@@ -80,6 +86,7 @@ def refine_centres(
                 factor = max(float(counts.sum()), count_std) / float(weights.sum())
                 weights, weight_variances = weights * factor, weight_variances * factor**2
             counts = (counts / count_std**2 + weights / weight_variances) / (1 / count_std**2 + 1 / weight_variances)
+        seen = np.maximum(counts, 0.0)
         counts = np.maximum(counts, max(1.0, count_std))
         steps = released[:, :d] / scale / counts[:, None]
         steps = _shrink(steps, (sum_std / counts) ** 2)
@@ -99,7 +106,8 @@ def refine_centres(
     typical = max(records / k, 1.0)
     return Refined(
         centres=centres,
-        weights=counts,
+        weights=seen,
+        weight_noise=count_std,
         rounds=rounds,
         centre_noise=float(sum_std / typical * np.median(radii)),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isqrt, sqrt
+from typing import Final
 
 from cloister.errors import ConfigError
 from cloister.numeric import FixedPoint
@@ -13,6 +14,8 @@ from cloister.privacy.mechanisms import DiscreteGaussian
 from cloister.privacy.placement import Aggregator, Placement
 from cloister.privacy.units import Budget, Unit
 
+SYNOPSIS: Final = "synopsis"
+"""The protocol's name, in jobs, in results and on the wire."""
 PURSE = 2**56
 """All that a unit may ever contribute, over all rounds: the sum of the squared L2 norms of its integer vectors.
 
@@ -20,6 +23,14 @@ Noise has one scale for the whole session and a round's weight in the budget is 
 that whoever adds the noise need not know how the budget is split, which depends on values that were released before.
 """
 CLUSTERS_MOST, DIMENSIONS_MOST = 1000, 2000
+DIRECT_DIMENSIONS = 5
+"""Up to so many columns the grid is laid on the columns themselves: 6000 cells are still five bins or more on each."""
+BOX_BINS = 16
+"""Of each column's histogram: bounds may be cut to a sixteenth; narrower bins hold fewer records under equal noise."""
+NORM_BINS = 24
+"""Of the distances from the middle: each ends a factor 2^(1/4) below the last, down to a fiftieth of the longest."""
+SIZE_BINS = 20
+"""Of the sizes of parties: 1, 2, 3 to 4, 5 to 8 and so on, each twice the last; more than 2^18 records share one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,17 +69,18 @@ class Knobs:
         for name in self.__dataclass_fields__:
             value = getattr(self, name)
             if name.endswith(("share", "direct", "projected")):
-                _require(1e-4 <= value <= 0.99, name, "from 0.0001 to 0.99", value)
+                _require(1e-4 <= value <= 0.99, name, "from 0.0001 to 0.99", value, _DEFAULT)
         first = self.count_share + max(self.box_share, self.middle_share + self.norm_share + self.moment_share)
-        _require(first <= 0.95, "the shares before the histogram", "at most 0.95 together", first)
+        _require(first <= 0.95, "the shares before the histogram", "at most 0.95 together", first, "Lower one of them.")
         _require(
             1 <= self.rounds_min <= self.rounds_max <= 50,
             "rounds_min and rounds_max",
             "1 to 50, in order",
             (self.rounds_min, self.rounds_max),
+            "Raise rounds_max, or lower rounds_min.",
         )
-        _require(16 <= self.cells_max <= 10**6, "cells_max", "from 16 to 1000000", self.cells_max)
-        _require(1 <= self.restarts <= 1000, "restarts", "from 1 to 1000", self.restarts)
+        _require(16 <= self.cells_max <= 10**6, "cells_max", "from 16 to 1000000", self.cells_max, _DEFAULT)
+        _require(1 <= self.restarts <= 1000, "restarts", "from 1 to 1000", self.restarts, _DEFAULT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +131,8 @@ class Settings:
         least = 2 if self.choose_k else 1
         _require(least <= self.clusters <= CLUSTERS_MOST, "clusters", f"from {least} to {CLUSTERS_MOST}", self.clusters)
         _require(1 <= self.dimensions <= DIMENSIONS_MOST, "columns", f"from 1 to {DIMENSIONS_MOST}", self.dimensions)
-        _require(self.records is None or self.records >= 1, "records", "at least 1", self.records)
+        what_to_do = "Leave it out, and a part of the budget is spent on it."
+        _require(self.records is None or self.records >= 1, "records", "at least 1", self.records, what_to_do)
         _require(self.parties >= 1, "parties", "at least 1", self.parties)
 
     @cached_property
@@ -161,11 +174,11 @@ class Settings:
         if self.records is None:
             slots.append(Slot(name="number of records", length=SIZE_BINS if self.client_level else 1))
         if self.may_project:
-            slots.append(Slot(name="middle of the records", length=d + 1))
-            slots.append(Slot(name="distances from the middle", length=NORM_BINS))
-            slots.append(Slot(name="second moments", length=d + d * (d + 1) // 2))
+            slots.append(Slot(name="sum and number of all records", length=d + 1))
+            slots.append(Slot(name="histogram of distances from the middle", length=NORM_BINS))
+            slots.append(Slot(name="sums and second moments", length=d + d * (d + 1) // 2))
         else:
-            slots.append(Slot(name="box around the records", length=BOX_BINS * d))
+            slots.append(Slot(name="histogram of each column", length=BOX_BINS * d))
         slots.append(Slot(name="histogram", length=self.knobs.cells_max))
         return (
             *slots,
@@ -176,13 +189,9 @@ class Settings:
         )
 
 
-DIRECT_DIMENSIONS = 5
-"""Up to so many columns the grid is laid on the columns themselves."""
-BOX_BINS = 16
-NORM_BINS = 24
-SIZE_BINS = 20
+_DEFAULT = "Leave it out for the default."
 
 
-def _require(holds: bool, name: str, must: str, value: object) -> None:
+def _require(holds: bool, name: str, must: str, value: object, what_to_do: str = "") -> None:
     if not holds:
-        raise ConfigError(f"{name} must be {must}; got {value}.")
+        raise ConfigError(f"{name} must be {must}; got {value}. {what_to_do}".rstrip())

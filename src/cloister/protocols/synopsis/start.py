@@ -16,9 +16,7 @@ from cloister.protocols.synopsis.grid import Grid
 from cloister.protocols.synopsis.query import Asking, IntArray, Query
 from cloister.protocols.synopsis.settings import Settings
 
-_LEVEL = (
-    1.0  # a cell is kept if it holds more records than this many standard deviations of the noise, more likely than not
-)
+_LEVEL = 1.0  # a cell is kept that more likely than not holds more records than this many deviations of the noise
 _THRESHOLD = 0.5  # of the largest noise that is to be expected among all cells
 _FEWEST = 4  # cells a cluster that are kept in any case
 
@@ -73,12 +71,30 @@ def release_histogram(settings: Settings, grid: Grid, *, l2_squared: int, record
     total = yield Query(
         name="histogram", measure=measure, length=grid.cells, l2_squared=height**2, state=grid.to_bytes()
     )
-    noise_std = settings.noise_std / height
-    posterior = estimate_counts(total / height, noise_std, level=_LEVEL * noise_std)
+    return denoise_histogram(settings, grid, total / height, noise_std=settings.noise_std / height, records=records)
+
+
+def denoise_histogram(
+    settings: Settings, grid: Grid, noisy_counts: FloatArray, *, noise_std: float, records: float
+) -> Histogram:
+    """Take away what is noise: keep the cells that hold records, and estimate how many.
+
+    Parameters
+    ----------
+    settings, grid
+        Public values, and where the cells are.
+    noisy_counts
+        The released number of records in each cell.
+    noise_std
+        The standard deviation of the noise in each of them.
+    records
+        About how many records there are in all.
+    """
+    posterior = estimate_counts(noisy_counts, noise_std, level=_LEVEL * noise_std)
     if grid.subspace is None:
         keep = posterior.occupied > 0.5
     else:  # clusters overlap in many more cells there, each with few records
-        keep = total / height > _THRESHOLD * noise_std * sqrt(2 * log(max(grid.cells, 2)))
+        keep = noisy_counts > _THRESHOLD * noise_std * sqrt(2 * log(max(grid.cells, 2)))
     least = min(_FEWEST * settings.clusters, grid.cells)
     if keep.sum() < least:
         keep[np.argsort(-posterior.means, kind="stable")[:least]] = True
