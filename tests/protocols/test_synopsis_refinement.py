@@ -1,4 +1,4 @@
-"""The rounds: clear steps are made, noise is not followed, a bad start is repaired, and rounds are worth their noise."""
+"""The rounds: clear steps are made, noise is not followed, and a bad start is repaired."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from cloister.crypto import Stream
 from cloister.kmeans import nearest
 from cloister.privacy.units import Unit
 from cloister.protocols.synopsis.ground import widen_radii
-from cloister.protocols.synopsis.refinement import choose_rounds, refine_centres
+from cloister.protocols.synopsis.refinement import _COUNT_PART, choose_rounds, refine_centres
 from cloister.protocols.synopsis.settings import PURSE
 from cloister.protocols.synopsis.swaps import Sketch
 from tests.protocols.synopsis_steps import answer, make_settings
@@ -48,8 +48,8 @@ def make_clusters(k, d, *, each=200, std=0.05, seed=0):
 def raw_steps(answered, k, d):
     """What the last round says, its noise not allowed for, in radii."""
     released = answered.totals[-1].reshape(k, d + 2)
-    scale = (answered.queries[-1].l2_squared / (1 + 2 / 36)) ** 0.5
-    return released[:, :d] / scale / np.maximum(released[:, -1:] / (scale / 6), 1.0)
+    scale = (answered.queries[-1].l2_squared / (1 + 2 / _COUNT_PART**2)) ** 0.5
+    return released[:, :d] / scale / np.maximum(released[:, -1:] / (scale / _COUNT_PART), 1.0)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -67,7 +67,7 @@ def test_steps_that_are_clear_are_made():
     points, places = make_clusters(4, 2, each=1000)
     means = np.array([points[nearest(points, places).labels == j].mean(axis=0) for j in range(4)])
     for rounds in (1, 3):
-        found = refine(points, means + [0.06, -0.04], rounds=rounds, epsilon=8.0).found
+        found = refine(points, means + np.array([0.06, -0.04]), rounds=rounds, epsilon=8.0).found
         np.testing.assert_allclose(found.centres, means, atol=0.004)
         np.testing.assert_allclose(found.weights, 1000, atol=15)
         assert found.rounds == rounds
@@ -107,8 +107,7 @@ def test_clients_histograms_are_rescaled_before_they_are_combined():
     np.testing.assert_allclose(found.centres, places, atol=0.02)  # a count of 10^6 would leave them where they are
 
 
-def test_a_round_counts_what_the_step_before_left():
-    """Rounds that are not needed are idle and cost nothing; the others cost the same each."""
+def test_rounds_that_are_not_needed_cost_nothing_and_the_others_share_the_budget_equally():
     points, places = make_clusters(3, 2)
     public = make_settings(clusters=3, epsilon=0.2, rounds_min=2, rounds_max=6)
     asking = refine_centres(

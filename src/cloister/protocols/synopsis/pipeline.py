@@ -51,7 +51,7 @@ class Finding:
 
     def to_bytes(self) -> bytes:
         """Everything that the parties must agree on about it."""
-        return self.centres.tobytes() + self.weights.tobytes()
+        return self.centres.tobytes() + self.weights.tobytes() + np.float64(self.released_records).tobytes()
 
 
 def run_synopsis(settings: Settings, stream: Stream) -> Asking[Finding]:
@@ -111,7 +111,8 @@ def _find_centres(settings: Settings, stream: Stream) -> Asking[Finding]:
         stream=stream.child("swaps"),
     )
     # With clients the rounds count in other units: parts of the whole are what they tell.
-    scale = released_records / max(float(refined.weights.sum()), 1e-300) if settings.client_level else 1.0
+    seen = float(refined.weights.sum())
+    scale = released_records / seen if settings.client_level and seen > 0 else 1.0
     return Finding(
         centres=_part_equal_centres(refined.centres, stream.child("equal centres")),
         weights=refined.weights * scale,

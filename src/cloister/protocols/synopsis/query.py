@@ -34,7 +34,7 @@ class Query:
     l2_squared
         The most that the squared L2 norm of one unit's part of the answer can be, exactly.
     state
-        Whatever public values decide what is measured, as bytes: parties compare it, keyed, before they add up.
+        Whatever public values decide what is measured, as bytes: the parties compare it under their masks.
     """
 
     name: str
