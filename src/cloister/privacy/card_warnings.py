@@ -137,4 +137,4 @@ def _warn_of_dropouts(placement: Placement, shares_missing: int) -> Iterator[str
 
 
 def _format_epsilon(epsilon: float) -> str:
-    return f"{epsilon:,.0f}" if epsilon >= 1000 else f"{epsilon:.3g}"
+    return f"{epsilon:,.0f}" if epsilon >= 100 else f"{epsilon:.3g}"

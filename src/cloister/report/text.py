@@ -105,7 +105,7 @@ def _explain_sizes(result: Result) -> str:
         said.append("± is one standard deviation of it.")
     if noise is not None and any(size < 2 * noise for size in result.cluster_records):
         said.append(
-            '"Fewer than" marks a size lost in the noise, below two deviations; it and two more, or all records.'
+            '"Fewer than" marks a size that is lost in the noise: what was seen and two deviations more.'
         )
     if result.released_records is not None:
         total = result.released_records
