@@ -104,9 +104,7 @@ def _explain_sizes(result: Result) -> str:
     if noise is not None and any(size >= 2 * noise for size in result.cluster_records):
         said.append("± is one standard deviation of it.")
     if noise is not None and any(size < 2 * noise for size in result.cluster_records):
-        said.append(
-            '"Fewer than" marks a size that is lost in the noise: what was seen and two deviations more.'
-        )
+        said.append('"Fewer than" marks a size that is lost in the noise: what was seen and two deviations more.')
     if result.released_records is not None:
         total = result.released_records
         said.append(f"About {format_count(total)} {choose_noun(total, 'record')} in all.")
