@@ -23,24 +23,17 @@ from cloister.privacy.accounting import Accountant
 from cloister.privacy.calibration import calibrate_gaussian, calibrate_laplace
 from cloister.privacy.fingerprint import fingerprint_records
 from cloister.privacy.ledger import Ledger
-from cloister.privacy.mechanisms import Release
 from cloister.privacy.release import Charger, NoiseDuty
 from cloister.privacy.samplers import ExactSampler, Noise, OnProgress, Sampler
 from cloister.privacy.units import Budget, Sensitivity
 from cloister.protocols.multiparty_lloyd import CODEC, Agreement, LloydParty, coordinate, plan_noise
+from cloister.protocols.synopsis import NoBooks
 from cloister.runtime import run_local
 from cloister.simulation_desks import Books
 
 SHORT, LONG, REPEATS = 5, 45, 7
 SESSION = bytes(16)
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
-
-
-class NoBooks:
-    """Charges nothing: the round without accounting."""
-
-    def charge(self, release: Release) -> None:
-        """Do nothing."""
 
 
 class NoNoise:
@@ -78,13 +71,13 @@ def run_session(iterations: int, *, books: str, sampler: Sampler, folder: Path) 
         if books == "none":
             return NoBooks()
         if books == "accountant" or n == 0:
-            return Books(accountant=Accountant(BUDGET))
+            return Books(owner=f"role {n}", accountant=Accountant(BUDGET))
         ledger = Ledger(folder / f"{n}-{iterations}-{time.monotonic_ns()}.ledger")
         fingerprint = fingerprint_records([halves[n - 1][:10]], salt=ledger.salt)
         session = ledger.open_session(fingerprint=fingerprint, job="bench", session=SESSION, budget=BUDGET)
         if books == "ledger in advance":  # as simulations do: the whole job in one transaction, counted in set-up
             session.charge_all([plan.release_of(round_) for round_ in range(1, iterations + 1)])
-        return Books(Accountant(BUDGET), session)
+        return Books(owner=f"party {n}", accountant=Accountant(BUDGET), ledger=session)
 
     duties = [NoiseDuty(charger=make_charger(n), sampler=sampler) for n in range(3)]
     parties = [
