@@ -53,3 +53,14 @@ def answer(asking, parts, *, noise_std=0.0, seed=1) -> Answered:
             queries.append(asking.send(totals[-1]))
         except StopIteration as stop:
             return Answered(found=stop.value, queries=queries, totals=totals)
+
+
+def measure(query, points):
+    return query.measure(ArrayRecords(np.ascontiguousarray(points)))
+
+
+def square(vector):
+    """The squared L2 norm, exactly."""
+    if np.square(vector, dtype=np.float64).sum() < 2.0**62:
+        return int(np.dot(vector, vector))
+    return sum(int(number) ** 2 for number in vector)
