@@ -14,6 +14,7 @@ LAYERS = {
     "errors": 0,
     "crypto": 1,
     "numeric": 1,
+    "gmw": 2,
     "roles": 2,
     "wire": 3,
     "kmeans": 3,
@@ -28,6 +29,7 @@ LAYERS = {
     "simulation": 10,
     "audit": 11,
     "planning": 11,
+    "reproduction": 11,
     "cli": 12,
 }
 BANNED_EVERYWHERE = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal", "random"}

@@ -20,7 +20,7 @@ from cloister.privacy.card_warnings import Circumstances
 from cloister.privacy.fingerprint import fingerprint_label, fingerprint_records
 from cloister.privacy.ledger import Ledger, LedgerSession
 from cloister.privacy.mechanisms import Release
-from cloister.privacy.placement import Aggregator, Local, Placement, Shared
+from cloister.privacy.placement import Aggregator, Joint, Local, Placement, Shared
 from cloister.privacy.release import Charger, NoiseDuty
 from cloister.privacy.samplers import ExactSampler, Sampler
 from cloister.privacy.simulation_sampler import SimulationSampler
@@ -34,6 +34,8 @@ def make_placement(job: Job) -> Placement:
             return Shared(parties=len(job.parties), colluding_max=job.protocol.colluding_max or 0)
         case "local":
             return Local(parties=len(job.parties))
+        case "joint":
+            return Joint(parties=len(job.parties))
         case _:
             return Aggregator()
 
@@ -147,7 +149,7 @@ class Desks:
         """What party ``number`` needs."""
         return NoiseDuty(charger=self.books[number - 1], sampler=self.samplers[number - 1])
 
-    def make_card(self, circumstances: Circumstances) -> PrivacyCard:
+    def make_card(self, circumstances: Circumstances, *, middleman: str = "coordinator") -> PrivacyCard:
         """The card of the party that was charged most: the one that took part in most rounds.
 
         With an envelope the cost is the envelope's. Which rounds run depends on released values, and then the sum of
@@ -163,6 +165,7 @@ class Desks:
             breaks_if=self.breaks_if,
             is_simulation=any(sampler.is_simulation for sampler in self.samplers),
             circumstances=circumstances,
+            middleman=middleman,
         )
 
 

@@ -11,7 +11,7 @@ from cloister.crypto import Stream
 from cloister.errors import ConfigError, LocalProtocolError
 from cloister.privacy.costs import pure_epsilon_of, rho_of
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Release
-from cloister.privacy.placement import Aggregator, Local, Shared, size_gaussian_share
+from cloister.privacy.placement import Aggregator, Joint, Local, Shared, size_gaussian_share
 from cloister.privacy.polya import PolyaDifference
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Sensitivity
@@ -161,6 +161,35 @@ class TestAggregatorAndLocal:
     def test_local_noise_needs_a_party(self):
         with pytest.raises(ConfigError, match="at least 1"):
             Local(parties=0)
+
+
+class TestJoint:
+    @pytest.mark.parametrize("parties", [2, 3, 50])
+    def test_there_is_one_noise_however_many_parties(self, parties):
+        placement = Joint(parties=parties)
+        assert placement.released_mechanism(LAPLACE) == LAPLACE
+        assert placement.total_variance(LAPLACE) == compute_variance(LAPLACE)
+
+    def test_no_holder_draws_anything_alone(self):
+        with pytest.raises(ConfigError, match="drew alone"):
+            Joint(parties=3).mechanism_for_share(LAPLACE)
+
+    @pytest.mark.parametrize("target", [GAUSSIAN, DiscreteGaussianSum(sigma=1.0, shares=2)], ids=str)
+    @pytest.mark.parametrize("ask", ["mechanism_for_share", "released_mechanism", "total_variance"])
+    def test_only_laplace_noise_is_sampled_jointly(self, ask, target):
+        with pytest.raises(ConfigError, match=f"must be DiscreteLaplace; got {type(target).__name__}"):
+            getattr(Joint(parties=3), ask)(target)
+
+    @pytest.mark.parametrize("parties", [1, 0, -1])
+    def test_one_party_alone_is_refused(self, parties):
+        with pytest.raises(ConfigError, match="at least 2"):
+            Joint(parties=parties)
+
+    def test_the_card_names_the_coalitions(self):
+        placement = Joint(parties=5)
+        assert "5 parties" in placement.who_adds
+        assert "4 of the 5" in placement.who_could_subtract
+        assert "dealt" in placement.who_could_subtract
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def test_the_books_reconcile_with_what_ran(dimensions, kind):
     session.run()
     drawn = session.coordinator.sampler.drawn
     scale, d = 2**16, dimensions
-    weight = session.agreement.noise.encoder.count_weight
+    weight = session.agreement.noise.rule.encoder.count_weight
     if kind == "gaussian":  # composed by hand: rho = Delta^2 / 2 sigma^2 each; then the classic conversion bounds it
         rho = sum((d * scale**2 + weight**2) / (2 * mechanism.sigma**2) for mechanism, _ in drawn)
         assert rho + 2 * math.sqrt(rho * math.log(1e6)) >= budget.epsilon * 0.95
@@ -147,9 +147,9 @@ def exact_totals(session, totals):
     plan, centres = session.agreement.noise, np.array(START)
     for total in totals:
         sums, counts = (np.sum(x, axis=0) for x in zip(*(local_sums(p, centres) for p in session.records), strict=True))
-        yield np.hstack([np.rint(sums * 2**16), plan.encoder.count_weight * counts[:, None]]).astype(np.int64)
-        noisy = plan.encoder.decode_counts(total)
-        moved = plan.encoder.decode_sums(total) / np.maximum(noisy, 1)[:, None]
+        yield np.hstack([np.rint(sums * 2**16), plan.rule.encoder.count_weight * counts[:, None]]).astype(np.int64)
+        noisy = plan.rule.encoder.decode_counts(total)
+        moved = plan.rule.encoder.decode_sums(total) / np.maximum(noisy, 1)[:, None]
         centres = np.where(noisy[:, None] >= 1, moved, centres)
         assert (np.abs(centres) <= 1).all()  # no fold needed in this run, so the recomputation is complete
 
@@ -223,9 +223,9 @@ def test_parties_can_add_the_noise_and_the_coordinator_then_knows_none(placement
     if isinstance(placement, Shared):
         share = session.duties[0].sampler.drawn[0][0]
         assert event.mechanism == DiscreteGaussianSum(sigma=share.sigma, shares=2)
-        assert share.sigma * math.sqrt(2) >= session.agreement.noise.target.sigma
+        assert share.sigma * math.sqrt(2) >= session.agreement.noise.target_of(1).sigma
     else:
-        assert event.mechanism == session.agreement.noise.target
+        assert event.mechanism == session.agreement.noise.target_of(1)
 
 
 def test_shares_need_one_party_more_than_make_up_the_noise():
@@ -272,15 +272,15 @@ def test_noise_spoils_little_when_records_are_many():
     _, parties = session.run()
     exact = Session(split(POINTS, 3), budget=Budget(epsilon=1e4, delta=1e-6), **given_start())
     _, reference = exact.run()
-    sigma = session.agreement.noise.target.sigma / 2**16
+    sigma = session.agreement.noise.target_of(1).sigma / 2**16
     assert np.abs(parties[0].centres - reference[0].centres).max() < 6 * sigma / 150
-    assert parties[0].released_records == pytest.approx(600, abs=6 * sigma * math.sqrt(3))
+    assert parties[0].released_counts.sum() == pytest.approx(600, abs=6 * sigma * math.sqrt(3))
 
 
 def test_a_norm_bound_shrinks_the_noise():
     free, bounded = (Session(split(POINTS, 2), norm_bound=bound).agreement.noise for bound in (None, 2**15))
-    assert bounded.target.sigma < free.target.sigma
-    assert bounded.encoder.sensitivity.l2_squared == 2**30 + bounded.encoder.count_weight**2
+    assert bounded.target_of(1).sigma < free.target_of(1).sigma
+    assert bounded.rule.encoder.sensitivity.l2_squared == 2**30 + bounded.rule.encoder.count_weight**2
 
 
 def test_constraints_and_missing_books_are_refused():

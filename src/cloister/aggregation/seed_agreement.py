@@ -109,6 +109,13 @@ class SeedHolder:
             "out of turn."
         )
 
+    def exchange_with_peers(self, keys: tuple[SignedSessionKey, ...]) -> dict[int, bytes]:
+        """Return the Diffie-Hellman secret with each other party whose signed key the coordinator relayed."""
+        if self._key is None:
+            raise RemoteProtocolError("keys of other parties must come after our own was given out; these do not.")
+        self._check_keys(keys)
+        return {key.owner: self._key.exchange(key.public_key) for key in keys if key.owner != self._number}
+
     def _open(self, request: OpenSession) -> SessionOpened:
         check_agreement(request, self._agreement)
         key = SessionKey(self._entropy)
@@ -117,13 +124,7 @@ class SeedHolder:
         return SessionOpened(signed)
 
     def _share(self, request: ShareSeed, key: SessionKey) -> SealedSeeds:
-        owners = [signed.owner for signed in request.keys]
-        if sorted(set(owners)) != owners or self._number not in owners:
-            raise RemoteProtocolError(
-                "the keys must be listed once each by rising party number, ours among them; they are not."
-            )
-        for signed in request.keys:
-            self._verify(signed)
+        self._check_keys(request.keys)
         seed = self._entropy.bytes(SEED_BYTES)
         boxes = tuple(
             SealedSeed(
@@ -158,6 +159,15 @@ class SeedHolder:
         self.seed = seed
         return Ready()
 
+    def _check_keys(self, keys: tuple[SignedSessionKey, ...]) -> None:
+        owners = [signed.owner for signed in keys]
+        if sorted(set(owners)) != owners or self._number not in owners:
+            raise RemoteProtocolError(
+                "the keys must be listed once each by rising party number, ours among them; they are not."
+            )
+        for signed in keys:
+            self._verify(signed)
+
     def _verify(self, signed: SignedSessionKey) -> None:
         if not 1 <= signed.owner <= len(self._directory):
             raise RemoteProtocolError(
@@ -182,7 +192,17 @@ def _context(session: bytes, sender: int, recipient: int) -> tuple[bytes, str, i
 def agree_on_seed(
     *, agreement: bytes, directory: tuple[bytes, ...], session: bytes, members_min: int, steps: int
 ) -> Coordinator[tuple[int, ...]]:
-    """Coordinator's side: relay keys and boxes; returns the parties that hold the seed.
+    """Coordinator's side: relay keys and boxes; returns the parties that hold the seed."""
+    keys = yield from agree_on_seed_and_keys(
+        agreement=agreement, directory=directory, session=session, members_min=members_min, steps=steps
+    )
+    return tuple(key.owner for key in keys)
+
+
+def agree_on_seed_and_keys(
+    *, agreement: bytes, directory: tuple[bytes, ...], session: bytes, members_min: int, steps: int
+) -> Coordinator[tuple[SignedSessionKey, ...]]:
+    """As :func:`agree_on_seed`; returns the signed session keys of the parties that hold the seed, by number.
 
     It checks the keys that it relays, so that a bad key drops its owner and not every leader that refuses it.
     """
@@ -215,7 +235,7 @@ def agree_on_seed(
     )
     members = (leader, *(p for p, reply in sorted(answers.items()) if not isinstance(reply, Dropped)))
     require_members(len(members), members_min, parties)
-    return tuple(sorted(members))
+    return tuple(keys[member] for member in sorted(members))
 
 
 def require_members(count: int, members_min: int, parties: int) -> None:

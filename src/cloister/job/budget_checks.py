@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cloister.job.defaults import ASSIGNMENT, NOISE
+from cloister.job.defaults import ASSIGNMENT, resolve_noise
+from cloister.job.fastlloyd_checks import FASTLLOYD
 from cloister.job.problems import KeyPath, check_choice, check_integer, check_number, refuse, show_value
 from cloister.privacy.units import Budget, Unit
 from cloister.protocols.synopsis.settings import SYNOPSIS
@@ -12,9 +13,9 @@ from cloister.protocols.synopsis.settings import SYNOPSIS
 if TYPE_CHECKING:
     from cloister.job.model import Job, ProtocolOptions
 
-PRIVATE_PROTOCOLS = (SYNOPSIS, "mask-noise-average")
+PRIVATE_PROTOCOLS = (SYNOPSIS, FASTLLOYD, "mask-noise-average")
 NOISES = ("gaussian", "laplace")
-PLACEMENTS = ("aggregator", "shared", "local")
+PLACEMENTS = ("aggregator", "shared", "local", "joint")
 
 
 def check_budget(job: Job) -> None:
@@ -39,10 +40,10 @@ def check_budget(job: Job) -> None:
     if not private:
         what_to_do = (
             f"The protocol {protocol.name} releases exact aggregates, so a budget would promise what it does not "
-            "keep: remove [budget], or use synopsis or mask-noise-average."
+            "keep: remove [budget], or use synopsis, fastlloyd or mask-noise-average."
         )
         refuse(("budget",), "be left out", f"epsilon = {show_value(budget.epsilon)}", what_to_do)
-    if budget.delta == 0 and (protocol.noise or NOISE) != "laplace":
+    if budget.delta == 0 and resolve_noise(protocol) != "laplace":
         what_to_do = "Gaussian noise cannot give pure epsilon: write delta = 1e-6"
         what_to_do += "." if protocol.name == SYNOPSIS else ', or noise = "laplace" in [protocol].'
         refuse(("budget", "delta"), "be greater than 0 with Gaussian noise", show_value(budget.delta), what_to_do)
@@ -58,7 +59,7 @@ def _check_lloyd_noise(budget: Budget, protocol: ProtocolOptions) -> None:
     if budget.unit is not Unit.RECORD:
         what_to_do = "One client's sums are not bounded there: use synopsis, which hides a whole client."
         refuse(("budget", "unit"), f'be "record" for {protocol.name}', show_value(budget.unit.value), what_to_do)
-    if (protocol.assignment or ASSIGNMENT) != ASSIGNMENT:
+    if protocol.name != FASTLLOYD and (protocol.assignment or ASSIGNMENT) != ASSIGNMENT:
         what_to_do = "Under size constraints one record can move others, so the sensitivity would not hold."
         got = show_value(protocol.assignment)
         refuse(("protocol", "assignment"), f'be "{ASSIGNMENT}" for {protocol.name}', got, what_to_do)
@@ -69,7 +70,11 @@ def _check_lloyd_noise(budget: Budget, protocol: ProtocolOptions) -> None:
 def _check_placement(protocol: ProtocolOptions, parties: int) -> None:
     """Refuse shares of noise that dropouts or colluding parties would leave too small."""
     if protocol.placement is not None:
-        check_choice(("protocol", "placement"), protocol.placement, PLACEMENTS)
+        known = PLACEMENTS[:-1] if protocol.name == SYNOPSIS else PLACEMENTS
+        check_choice(("protocol", "placement"), protocol.placement, known)
+    if protocol.placement == "joint" and resolve_noise(protocol) != "laplace":
+        what_to_do = 'Its binary digits can be sampled jointly; write noise = "laplace".'
+        refuse(("protocol", "placement"), 'come with noise = "laplace"', '"joint" with Gaussian noise', what_to_do)
     path: KeyPath = ("protocol", "colluding_max")
     if protocol.placement != "shared":
         if protocol.colluding_max is not None:

@@ -7,9 +7,12 @@ can be refused instead of ignored; here is what None stands for.
 from __future__ import annotations
 
 import math
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from cloister.protocols.synopsis.settings import SYNOPSIS
+
+if TYPE_CHECKING:
+    from cloister.job.model import ProtocolOptions
 
 PROTOCOL: Final = SYNOPSIS
 ITERATIONS: Final = 10
@@ -17,6 +20,13 @@ INITIALISATION: Final = "sphere-packing"
 ASSIGNMENT: Final = "unconstrained"
 NOISE: Final[Literal["gaussian"]] = "gaussian"
 _DELTA = 1e-6
+
+
+def resolve_noise(protocol: ProtocolOptions) -> Literal["gaussian", "laplace"]:
+    """Return the noise of a private protocol: what published variants print is Laplace."""
+    if protocol.is_published:
+        return "laplace"
+    return protocol.noise or NOISE
 
 
 def choose_delta(records: int | None) -> float:

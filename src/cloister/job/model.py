@@ -13,10 +13,12 @@ from cloister.data.columns import Column
 from cloister.job.checks import check_job
 from cloister.job.defaults import PROTOCOL
 from cloister.privacy.units import Budget
-from cloister.protocols.multiparty_lloyd.agreement import Initialisation, Variant
+from cloister.protocols.fastlloyd import Correction, Preset
+from cloister.protocols.multiparty_lloyd.agreement import Initialisation
 from cloister.protocols.synopsis.settings import Knobs
 
-ProtocolName = Literal["synopsis"] | Variant
+ProtocolName = Literal["synopsis", "fastlloyd", "naive", "masked-sum-count", "masked-centroid", "mask-noise-average"]
+FastLloydVariant = Literal["sound"] | Preset
 Starter = Literal["parties", "coordinator", "job"]
 AssignmentName = Literal[
     "unconstrained",
@@ -37,18 +39,24 @@ class ProtocolOptions:
     Attributes
     ----------
     name
-        The synopsis (default); or of the thesis: naive (5.2), masked sum/count (5.3), masked centroid (5.4), or mask,
-        noise then average (7.2.4).
+        The synopsis (default); FastLloyd; or of the thesis: naive (5.2), masked sum/count (5.3), masked centroid (5.4),
+        or mask, noise then average (7.2.4).
     fractional_bits, ring
         The fixed-point grid 2^-fractional_bits, and the width of the ring of the masked sums.
     min_parties
         The run aborts when fewer parties answer. By default three, where there are as many: in a sum of two each could
         subtract itself.
     placement, colluding_max
-        With ``synopsis`` and ``mask-noise-average``: who adds the noise: the coordinator (default), every party a share
-        that up to ``colluding_max`` of them may tell each other, or every party all of it.
+        In private protocols: who adds the noise: the coordinator (default), every party a share that up to
+        ``colluding_max`` of them may tell each other, or every party all of it; or, in a ring, all parties together.
+    topology
+        With ``fastlloyd`` and ``mask-noise-average``: a star around the coordinator (default), or a ring of parties
+        without a server.
+    variant
+        With ``fastlloyd``: sound (default), or one of the published ones.
     iterations
-        Rounds of Lloyd's algorithm, 10 by default. This and what follows is for the thesis's protocols.
+        Rounds of Lloyd's algorithm; 10 by default, with ``fastlloyd`` 12 or by the published rule. This and what follows
+        is for all but the synopsis.
     initialisation, start_by, start
         Where the first centres come from; ``starter`` says who makes them when ``start_by`` is left out.
         ``start`` goes with ``"given"``: k rows, in original units.
@@ -57,16 +65,21 @@ class ProtocolOptions:
     assignment, size_min, size_max, alpha_min, alpha_max, memberships_max, radius
         The local assignment (thesis 4.1, FastLloyd 7.1) and its constraints. ``radius`` is in unit scaling.
     noise, norm_bound
-        With ``mask-noise-average``: Gaussian (default) or Laplace noise; a bound on a record's length in unit scaling
+        Gaussian (default) or Laplace noise; with ``mask-noise-average`` a bound on a record's length in unit scaling
         (longer records are shortened to it; the noise shrinks with it).
+    postprocess, rho
+        With a published variant: what is done with noisy sums, counts and centres outside their domains; and the
+        average coordinate of a centre, by which the budget is split between sums and counts.
     """
 
     name: ProtocolName = PROTOCOL
     fractional_bits: int = 16
     ring: Literal["auto", 32, 64] = "auto"
     min_parties: int | None = None
-    placement: Literal["aggregator", "shared", "local"] | None = None
+    placement: Literal["aggregator", "shared", "local", "joint"] | None = None
     colluding_max: int | None = None
+    topology: Literal["star", "ring"] | None = None
+    variant: FastLloydVariant | None = None
     iterations: int | None = None
     initialisation: Initialisation | None = None
     start_by: Literal["parties", "coordinator"] | None = None
@@ -81,6 +94,8 @@ class ProtocolOptions:
     radius: float | None = None
     noise: Literal["gaussian", "laplace"] | None = None
     norm_bound: float | None = None
+    postprocess: tuple[Correction, Correction, Correction] | None = None
+    rho: float | None = None
 
     def resolve_min_parties(self, parties: int) -> int:
         """Return ``min_parties``, or its default for so many parties."""
@@ -90,6 +105,21 @@ class ProtocolOptions:
         if self.placement == "shared" and self.colluding_max is not None:
             least = max(least, parties - self.colluding_max + 1)  # a party knows its own share of the noise
         return least
+
+    @property
+    def full_variant(self) -> str:
+        """How this run differs from the protocol's default, in words; empty if it does not."""
+        parts = []
+        if self.is_published:
+            parts.append("as published" if self.variant == "published" else f"{self.variant} as published")
+        if self.topology == "ring":
+            parts.append("in a ring")
+        return ", ".join(parts)
+
+    @property
+    def is_published(self) -> bool:
+        """Whether this is FastLloyd as some text prints it."""
+        return self.name == "fastlloyd" and self.variant not in (None, "sound")
 
     @property
     def starter(self) -> Starter:
@@ -116,8 +146,9 @@ class DataOptions:
     max_records
         A public cap on the records of one party. It bounds the sums, so that a small ring is known to fit.
     records
-        With ``synopsis``: the number of records of all parties together, declared public, also where a unit is a whole
-        client. None keeps it private: it is then released with noise.
+        With ``synopsis`` and ``fastlloyd``: the number of records of all parties together, declared public, also where
+        a unit is a whole client. None keeps it private: the synopsis then releases it with noise, the sound FastLloyd
+        does without, and the published variants need it.
     """
 
     match: Literal["order", "name"] = "order"

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, get_args
 
 from cloister.job.defaults import ASSIGNMENT, INITIALISATION
+from cloister.job.fastlloyd_checks import FASTLLOYD, check_fastlloyd, refuse_fastlloyd_options
 from cloister.job.problems import KeyPath, check_choice, check_integer, check_number, refuse, show_value
-from cloister.protocols.multiparty_lloyd.agreement import Initialisation, Variant
+from cloister.protocols.multiparty_lloyd.agreement import Initialisation
 from cloister.protocols.synopsis.settings import SYNOPSIS
 
 if TYPE_CHECKING:
     from cloister.data.columns import Column
     from cloister.job.model import Job, ProtocolOptions
 
-PROTOCOLS: tuple[str, ...] = (SYNOPSIS, *get_args(Variant))
+PROTOCOLS = (SYNOPSIS, FASTLLOYD, "naive", "masked-sum-count", "masked-centroid", "mask-noise-average")
 INITIALISATIONS: tuple[str, ...] = get_args(Initialisation)
 
 # Which limits each assignment takes: one of each group must be given. Sizes are counts, or FastLloyd's ratios
@@ -42,7 +43,9 @@ LLOYD_ONLY: dict[str, str] = {
     **dict.fromkeys(LIMITS, _ALWAYS_NEAREST),
     "noise": "Its noise is discrete Gaussian: remove it.",
     "norm_bound": "It finds its own bounds on the records' lengths: remove it.",
+    "topology": "It runs through a coordinator: remove it.",
 }
+RING_PROTOCOLS = (FASTLLOYD, "mask-noise-average")
 
 MAX_ITERATIONS = 10_000
 MAX_COUNT = 2**53
@@ -60,13 +63,40 @@ def check_protocol(job: Job) -> None:
         check_integer(path, protocol.min_parties, 2, MAX_COUNT)
         if protocol.min_parties > parties:
             refuse(path, "be at most the number of parties", f"{protocol.min_parties} of {parties} parties")
+    if protocol.name == FASTLLOYD:
+        check_fastlloyd(job)
+    else:
+        refuse_fastlloyd_options(protocol)
     if protocol.name == SYNOPSIS:
         _refuse_lloyd_options(protocol)
         return
     _refuse_synopsis_options(job)
     _check_rounds(protocol)
     _check_start(protocol, job.k, job.columns)
-    _check_assignment(protocol, job.k)
+    if protocol.name != FASTLLOYD:
+        _check_assignment(protocol, job.k)
+    _check_topology(protocol)
+
+
+def _check_topology(protocol: ProtocolOptions) -> None:
+    """Refuse a ring where nobody could add the noise, or draw the first centres."""
+    path: KeyPath = ("protocol", "topology")
+    if protocol.topology is not None:
+        check_choice(path, protocol.topology, ("star", "ring"))
+    if protocol.topology != "ring":
+        if protocol.placement == "joint":
+            what_to_do = 'Write topology = "ring" and noise = "laplace".'
+            refuse(("protocol", "placement"), 'come with topology = "ring"', '"joint" without it', what_to_do)
+        return
+    if protocol.name not in RING_PROTOCOLS:
+        refuse(path, f"come with one of {', '.join(RING_PROTOCOLS)}", protocol.name, "Remove it.")
+    if protocol.placement in (None, "aggregator"):
+        must = 'be "local", "shared" or "joint" with topology = "ring"'
+        got = show_value(protocol.placement or "aggregator")
+        refuse(("protocol", "placement"), must, got, "A ring has no server that could add noise.")
+    if protocol.start_by == "coordinator":
+        what_to_do = "A ring has no coordinator: remove start_by."
+        refuse(("protocol", "start_by"), 'be "parties" with topology = "ring"', '"coordinator"', what_to_do)
 
 
 def _refuse_lloyd_options(protocol: ProtocolOptions) -> None:
@@ -82,7 +112,7 @@ def _refuse_synopsis_options(job: Job) -> None:
     """Refuse what only the synopsis takes."""
     given: dict[KeyPath, object] = {
         ("clusters", "choose_k"): job.choose_k or None,
-        ("data", "records"): job.data.records,
+        ("data", "records"): None if job.protocol.name == FASTLLOYD else job.data.records,
         ("synopsis",): job.synopsis,
     }
     for path, value in given.items():

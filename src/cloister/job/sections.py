@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 from cloister.data.columns import Column
 from cloister.errors import ConfigError
 from cloister.job.checks import check_bounds
-from cloister.job.defaults import choose_delta
+from cloister.job.defaults import choose_delta, resolve_noise
+from cloister.job.fastlloyd_checks import FASTLLOYD
 from cloister.job.model import DataOptions, JobParty, ProtocolOptions
 from cloister.job.problems import (
     KeyedConfigError,
@@ -128,14 +129,14 @@ def _show_bounds(name: str) -> str:
 
 
 def read_budget(table: Any, protocol: ProtocolOptions, data: DataOptions) -> Budget:
-    """Read ``[budget]``; for the synopsis, a delta that is not written follows from public values."""
+    """Read ``[budget]``; where noise is Gaussian by default, a delta that is not written follows from public values."""
     check_required(("budget",), table, ("epsilon",))
     epsilon = check_number(("budget", "epsilon"), table["epsilon"])
     if not EPSILON_LEAST <= epsilon <= EPSILON_MOST:
         must = f"be greater than 0, from {EPSILON_LEAST:g} to {EPSILON_MOST:g}"
         refuse(("budget", "epsilon"), must, show_value(table["epsilon"]), "Less is all noise, more is no privacy.")
     default = 0.0
-    if protocol.name == SYNOPSIS:
+    if protocol.name == SYNOPSIS or (protocol.name == FASTLLOYD and resolve_noise(protocol) == "gaussian"):
         default = choose_delta(data.records if isinstance(data.records, int) else None)  # ``Job`` refuses what is none
     delta = check_number(("budget", "delta"), table.get("delta", default))
     if not 0 <= delta < 1:

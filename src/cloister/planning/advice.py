@@ -149,13 +149,15 @@ def _say_loss(case: Case) -> str:
     return f"the loss is {format_ratio(max(1.0, low))} to {format_ratio(high)} times that without privacy"
 
 
-def advise_lloyd(variant: str, noise: Sequence[RoundNoise]) -> str:
+def advise_lloyd(protocol: str, noise: Sequence[RoundNoise], *, flaw: str = "") -> str:
     """Say what is not predicted, and what the noise means."""
-    if variant != "mask-noise-average":
+    if not noise:
         return (
-            f"{variant} is exact: its centres are those of k-means from the same start, and nothing here is "
+            f"{protocol} is exact: its centres are those of k-means from the same start, and nothing here is "
             "differentially private."
         )
+    if flaw:
+        return f"For reproduction only: the guarantee as published does not hold. {flaw}"
     unusable = [case.records for case in noise if case.centre_noise > _STEADY]
     said = "Losses are not predicted for this protocol: they depend on the start more than on the noise."
     if unusable:

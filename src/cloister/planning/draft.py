@@ -14,6 +14,7 @@ from cloister.job.protocol_checks import MAX_COUNT, PROTOCOLS
 from cloister.planning.advice import advise_lloyd, advise_synopsis, list_notes
 from cloister.planning.forecast import FULL, QUICK, WIDE, Forecaster, count_trials, is_slow
 from cloister.planning.model import Case, Plan, RoundNoise, Size, Traffic
+from cloister.planning.ring_traffic import forecast_ring
 from cloister.planning.traffic import forecast_lloyd, forecast_synopsis
 from cloister.privacy.units import EPSILON_LEAST, EPSILON_MOST, Unit
 from cloister.protocols.leakage import LeakageTable, Learns
@@ -22,6 +23,8 @@ from cloister.protocols.multiparty_lloyd import NoisePlan
 from cloister.protocols.synopsis import LEAKAGE, Settings
 from cloister.runtime.progress import OnProgress, Progress
 from cloister.simulation import make_agreement
+from cloister.simulation.lloyd import name_break
+from cloister.simulation.ring import make_terms
 from cloister.simulation.synopsis import make_synopsis_agreement
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0)
@@ -88,24 +91,26 @@ def plan(
 
 def _plan_lloyd(job: Job, numbers: tuple[int, ...], directory: tuple[bytes, ...]) -> Plan:
     agreement = make_agreement(job, directory)
-    noise = agreement.noise
+    noise, in_ring = agreement.noise, job.protocol.topology == "ring"
     round_noise = () if noise is None else tuple(_noise_of_round(noise, number) for number in numbers)
     return _describe(
         job,
         numbers,
         placement=None if noise is None else noise.placement.who_adds,
         leakage=LLOYD_LEAKAGE[agreement.variant],
-        breaks_if=agreement.breaks_if,
+        breaks_if=name_break(agreement, in_ring=in_ring),
         rounds_max=agreement.iterations,
-        traffic=forecast_lloyd(agreement),
-        found=_Found(round_noise=round_noise, advice=advise_lloyd(agreement.variant, round_noise)),
+        traffic=forecast_ring(make_terms(agreement)) if in_ring else forecast_lloyd(agreement),
+        found=_Found(
+            round_noise=round_noise,
+            advice=advise_lloyd(job.protocol.name, round_noise, flaw="" if noise is None else noise.flaw),
+        ),
     )
 
 
 def _noise_of_round(noise: NoisePlan, records: int) -> RoundNoise:
-    """The noise on a sum, over the records of a cluster of average size."""
-    deviation = noise.placement.total_variance(noise.target) ** 0.5 * noise.encoder.fixed_point.resolution
-    return RoundNoise(records=records, centre_noise=deviation / max(1.0, records / noise.clusters))
+    """The noise on a centre of average size."""
+    return RoundNoise(records=records, centre_noise=noise.blur_centre(max(1.0, records / noise.clusters)))
 
 
 def _forecast(
@@ -207,7 +212,7 @@ def _describe(
         delta=None if budget is None else budget.delta,
         unit=None if budget is None else budget.unit.value,
         who_adds_noise=placement,
-        learned=_sum_up(leakage),
+        learned=_sum_up(leakage, "relay" if job.protocol.topology == "ring" else "coordinator"),
         breaks_if=breaks_if,
         declared_records=job.data.records,
         records=numbers,
@@ -227,11 +232,11 @@ def _explain_choice(name: str) -> str:
     return f"the job names {name}; the default for rows split across organisations is synopsis; also: {others}."
 
 
-def _sum_up(leakage: LeakageTable) -> str:
+def _sum_up(leakage: LeakageTable, middleman: str) -> str:
     """The leakage table in one line: what each role learns that is not its own."""
     parts = []
     for role, rows in groupby(leakage.rows, key=lambda row: row.role):
-        name = {"coordinator": "the coordinator", "party": "each party"}[role]
+        name = {"coordinator": f"the {middleman}", "party": "each party"}[role]
         learned = [row for row in rows if row.learns not in (Learns.NOTHING, Learns.OWN)]
         kinds = [
             f"{'; '.join(row.meaning for row in alike)} ({how.value})"

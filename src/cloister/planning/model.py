@@ -108,11 +108,13 @@ class Traffic:
     leader
         Party 1, which seals the common seed to the others.
     other
-        Each other party.
+        Each other party; in a ring the one with the most to carry.
     total_bytes
         Of all parties, both ways.
     at_most
         Whether the run may stop earlier.
+    uneven
+        Whether other parties carry less than ``other``.
     """
 
     steps: int
@@ -120,6 +122,7 @@ class Traffic:
     other: PartyBytes
     total_bytes: int
     at_most: bool = False
+    uneven: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +152,7 @@ class Plan:
     cases
         With the synopsis: each epsilon and number of records that was tried.
     round_noise
-        With mask-noise-average: one for each number of records.
+        With noise in each round of Lloyd's algorithm: one for each number of records.
     notes, advice
         What the reader must know besides, and what follows from it.
     """

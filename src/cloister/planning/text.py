@@ -148,7 +148,7 @@ def _print_noise(plan: Plan, console: Console) -> None:
             "many answers, and centres move freely among them.",
         )
     else:
-        print_line(console, "Of each round; the last one's is in the result.")
+        print_line(console, "Of the last round, which is in the result.")
 
 
 def _print_traffic(plan: Plan, console: Console) -> None:
@@ -156,7 +156,8 @@ def _print_traffic(plan: Plan, console: Console) -> None:
     table = make_table("party", "sent", "received", "messages out", "messages in")
     rows: list[tuple[str, PartyBytes]] = [("each", plan.traffic.other)]
     if plan.traffic.leader != plan.traffic.other:
-        rows = [("the first", plan.traffic.leader), ("each other", plan.traffic.other)]
+        others = "each other, at most" if plan.traffic.uneven else "each other"
+        rows = [("the first", plan.traffic.leader), (others, plan.traffic.other)]
     for name, party in rows:
         table.add_row(
             name,

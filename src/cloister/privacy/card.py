@@ -44,7 +44,8 @@ class PrivacyCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     Attributes
     ----------
     private
-        False if the noise came from a seed: the numbers then describe a study, and nobody is protected.
+        False if the noise came from a seed, or if the guarantee as published does not hold: the numbers then describe
+        a study, and nobody is protected.
     unit, neighbours
         Whose presence is hidden, and how two neighbouring inputs differ.
     epsilon, delta, how_composed
@@ -60,6 +61,8 @@ class PrivacyCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         Against whom the promise holds, and which coalition breaks it.
     not_promised, warnings
         What a reader must not conclude, and what is odd about this run.
+    flaw
+        Why the guarantee as published does not hold; empty where it does. Epsilon is then what is claimed.
     """
 
     private: bool
@@ -77,10 +80,16 @@ class PrivacyCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     breaks_if: str
     not_promised: tuple[str, ...]
     warnings: tuple[str, ...] = ()
+    flaw: str = ""
 
     @property
     def plain_words(self) -> str:
         """The promise in one sentence that needs no mathematics."""
+        if self.flaw:
+            return (
+                f"A reproduction: the published text claims epsilon = {self.epsilon:.4g}, and that claim is false. "
+                "This result protects nobody by proof."
+            )
         if not self.private:
             return "A study: its noise came from a seed, so this result protects nobody."
         absent = "party had held no records" if self.unit == Unit.CLIENT.value else "record had not taken part"
@@ -109,6 +118,7 @@ def make_card(
     breaks_if: str,
     is_simulation: bool,
     circumstances: Circumstances | None = None,
+    middleman: str = "coordinator",
 ) -> PrivacyCard:
     """Write the card of a run.
 
@@ -124,10 +134,13 @@ def make_card(
         Whether the noise came from a seed.
     circumstances
         What else is known of the run, for the warnings.
+    middleman
+        Whoever stands between the parties: the coordinator, or a relay.
     """
+    circumstances = circumstances or Circumstances()
     whole = "one record" if budget.unit is Unit.RECORD else "all records of one client"
     return PrivacyCard(
-        private=not is_simulation,
+        private=not (is_simulation or circumstances.flaw),
         unit=budget.unit.value,
         neighbours=f"{whole} added or removed",
         epsilon=spent.epsilon,
@@ -141,9 +154,7 @@ def make_card(
         who_could_subtract="The coordinator, which knows it."
         if isinstance(placement, Aggregator)
         else placement.who_could_subtract,
-        protects_against="Nobody is protected: the noise came from a seed."
-        if is_simulation
-        else "Each party's records are protected against every other party, and against the coordinator.",
+        protects_against=_name_protected(is_simulation, circumstances.flaw, middleman),
         breaks_if=breaks_if,
         not_promised=_NOT_PROMISED,
         warnings=write_warnings(
@@ -151,9 +162,18 @@ def make_card(
             unit=budget.unit,
             placement=placement,
             is_simulation=is_simulation,
-            circumstances=circumstances or Circumstances(),
+            circumstances=circumstances,
         ),
+        flaw=circumstances.flaw,
     )
+
+
+def _name_protected(is_simulation: bool, flaw: str, middleman: str) -> str:
+    if flaw:
+        return "Nobody is protected by proof: the guarantee as published does not hold."
+    if is_simulation:
+        return "Nobody is protected: the noise came from a seed."
+    return f"Each party's records are protected against every other party, and against the {middleman}."
 
 
 def _round_up(times: float) -> str:

@@ -35,6 +35,10 @@ class Circumstances:
         What to do about much noise: it depends on the protocol and the unit.
     shares_missing
         How many shares of the noise were missing in the worst round, where the parties add shares.
+    parties_in_sum
+        How many parties' numbers are in the released sums, by agreement.
+    flaw
+        Why the stated guarantee does not hold; empty where it does.
     """
 
     estimated_records: float | None = None
@@ -43,6 +47,8 @@ class Circumstances:
     centre_noise: float | None = None
     remedy: str = "Raise epsilon, or use fewer rounds or clusters."
     shares_missing: int = 0
+    parties_in_sum: int | None = None
+    flaw: str = ""
 
 
 def write_warnings(
@@ -62,6 +68,8 @@ def write_warnings(
         What else is known of the run.
     """
     warnings = []
+    if circumstances.flaw:
+        warnings.append(f"The guarantee as published does not hold. {circumstances.flaw}")
     if is_simulation:
         warnings.append("The noise came from a seed: whoever knows it can take the noise away. Run without a seed.")
     if spent.epsilon > EPSILON_WEAK:
@@ -72,6 +80,12 @@ def write_warnings(
     warnings.extend(_warn_of_declared_records(spent, unit, circumstances.declared_records))
     warnings.extend(_warn_of_delta(spent, circumstances))
     warnings.extend(_warn_of_noise(circumstances))
+    if circumstances.parties_in_sum == 2:
+        warnings.append(
+            "Two parties: each can subtract its own part from the released sums and is left with the other's part "
+            "and the noise. The noise hides one record there too, but it shows what one party's records are like as "
+            "well as the noise allows. With three or more parties only sums of several are left."
+        )
     warnings.extend(_warn_of_dropouts(placement, circumstances.shares_missing))
     return tuple(warnings)
 

@@ -1,4 +1,4 @@
-"""Where noise is put: by the aggregator once, by the parties in shares, or by each party in full.
+"""Where noise is put: by the aggregator once, by the parties in shares, in full or jointly.
 
 Given the mechanism that is wanted against whoever receives a sum, a placement says what ONE holder adds, what the
 accountant must be charged for, and who could take the noise away again. The test for each is the same: whoever knows
@@ -173,7 +173,61 @@ class Shared:
         )
 
 
-Placement = Aggregator | Shared | Local
+@dataclass(frozen=True, kw_only=True)
+class Joint:
+    """The parties sample the noise together inside secure computation; nobody knows it (FastLloyd 7.2, thesis 7.3.2).
+
+    Parameters
+    ----------
+    parties
+        How many sample together, at least 2.
+
+    Privacy
+    -------
+    Protects against the receivers together with all parties but one, as long as the dealer of the correlated randomness
+    tells none of them what it dealt. Event: discrete Laplace as wanted; what is sampled is within 2^-80 of it in total
+    variation, computationally (docs/proofs/joint-noise.md).
+    """
+
+    parties: int
+
+    def __post_init__(self) -> None:
+        _check_parties(self.parties, 2)
+
+    def mechanism_for_share(self, target: Mechanism) -> Noise:
+        """Refuse: a share of joint noise comes out of the computation; no holder draws it alone."""
+        _check_laplace(target)
+        raise ConfigError(
+            "joint noise is sampled by all parties together, so no holder adds noise that it drew alone; got a request "
+            "for one holder's noise. Sample it with cloister.gmw, or choose shared or local noise."
+        )
+
+    def released_mechanism(self, target: Mechanism) -> Mechanism:
+        """Return what the accountant is charged for."""
+        return _check_laplace(target)
+
+    def total_variance(self, target: Mechanism) -> float:
+        """Return the variance of one entry of all noise together: there is one noise, however many parties."""
+        return compute_variance(_check_laplace(target))
+
+    @property
+    def who_adds(self) -> str:
+        """Who adds noise, for the privacy card."""
+        return (
+            f"The {self.parties} parties sample the noise together, once, within a statistical distance of 2^-80 of "
+            "what is stated; each adds a random-looking share of it."
+        )
+
+    @property
+    def who_could_subtract(self) -> str:
+        """Who could take noise away again, for the privacy card."""
+        return (
+            f"Not even {self.parties - 1} of the {self.parties} parties together. Whoever dealt the randomness for the "
+            "sampling, together with any one party, could compute the noise and subtract it."
+        )
+
+
+Placement = Aggregator | Shared | Local | Joint
 
 
 def size_gaussian_share(sigma: float, shares: int) -> float:
@@ -208,6 +262,16 @@ def _costs_no_more(share_sigma: float, shares: int, sigma: float) -> bool:
     """Whether 1 / (share sqrt(shares)) + ripple <= 1 / sigma, with room for roundings."""
     inverse_deviation = 1.0 / (share_sigma * math.sqrt(shares))
     return (inverse_deviation + ripple_of_sum(share_sigma, shares)) * math.sqrt(_ROUNDING_SLACK) <= 1.0 / sigma
+
+
+def _check_laplace(target: Mechanism) -> DiscreteLaplace:
+    """Refuse what cannot be sampled jointly."""
+    if not isinstance(target, DiscreteLaplace):
+        raise ConfigError(
+            f"joint noise must be DiscreteLaplace; got {type(target).__name__}. Ask for Laplace noise, or let the "
+            "parties add Gaussian noise in shares."
+        )
+    return target
 
 
 def _check_parties(parties: int, least: int) -> None:

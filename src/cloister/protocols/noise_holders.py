@@ -7,7 +7,7 @@ them. Who is still protected then is decided by the placement of the noise.
 from __future__ import annotations
 
 from cloister.privacy.mechanisms import Mechanism
-from cloister.privacy.placement import Aggregator, Local, Placement, Shared
+from cloister.privacy.placement import Aggregator, Joint, Local, Placement, Shared
 
 _REACH = 90  # standard deviations that all noise together exceeds with probability below 1e-37, Laplace tails included
 
@@ -41,4 +41,13 @@ def describe_break(placement: Placement) -> str:
             "The coordinator and any one party together: they can unmask each party's sums, which carry one share "
             "of the noise, too little alone. Or more colluding parties than was agreed."
         )
+    if isinstance(placement, Joint):
+        return "Whoever dealt the randomness for sampling the noise, together with any one party."
     return COORDINATOR_SUBTRACTS
+
+
+def describe_break_in_ring(placement: Placement) -> str:
+    """Which coalition undoes the protection where parties add up among themselves, and a relay carries messages."""
+    if isinstance(placement, Shared):
+        return "More colluding parties than was agreed: their own shares of the noise are known to them."
+    return describe_break(placement)

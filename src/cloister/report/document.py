@@ -49,6 +49,7 @@ class _Document(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     cluster_records_noise: float | None = None
     released_records: float | None = None
     curve: tuple[KChoice, ...] = ()
+    variant: str = ""
 
 
 def encode_document(result: Result) -> bytes:

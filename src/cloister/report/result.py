@@ -93,8 +93,8 @@ class Result:
 
     Attributes
     ----------
-    name, protocol
-        From the job.
+    name, protocol, variant
+        From the job; ``variant`` says how the run differs from the protocol's default.
     columns
         Names and public bounds, in the order of the centres' columns.
     centres
@@ -160,6 +160,7 @@ class Result:
     cluster_records_noise: float | None = None
     released_records: float | None = None
     curve: tuple[KChoice, ...] = ()
+    variant: str = ""
 
     def __post_init__(self) -> None:
         centres = np.array(self.centres, dtype=np.float64, order="C")  # a copy: a result does not change

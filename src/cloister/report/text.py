@@ -49,12 +49,13 @@ def print_report(result: Result, console: Console, *, folder: Path | None = None
         parties += f" and {len(result.parties) - _MOST_PARTIES:,} more"
     clusters, holders = format_quantity(result.k, "cluster"), format_quantity(len(result.parties), "party", "parties")
     print_heading(console, f"{result.name}: {clusters} over the records of {holders}")
-    print_line(console, f"{parties}; protocol {result.protocol}; {format_quantity(result.rounds, 'round')}")
+    protocol = f"{result.protocol}, {result.variant}" if result.variant else result.protocol
+    print_line(console, f"{parties}; protocol {protocol}; {format_quantity(result.rounds, 'round')}")
     _print_centres(result, console)
     print_curve(result, console)
     _print_loss(result, console)
     if result.card is not None:
-        in_units_of_records = result.protocol != "synopsis"  # whose rounds each have a scale of their own
+        in_units_of_records = result.protocol == "mask-noise-average"  # others' rounds have scales of their own
         print_card(result.card, console, unit_step=2.0**-result.fractional_bits if in_units_of_records else None)
     _print_leakage(result, console)
     _print_traffic(result, console)

@@ -11,7 +11,8 @@ from cloister.data import to_unit
 from cloister.errors import ConfigError
 from cloister.job import Job
 from cloister.job.checks import COORDINATOR
-from cloister.job.defaults import ASSIGNMENT, INITIALISATION, ITERATIONS, NOISE
+from cloister.job.defaults import ASSIGNMENT, INITIALISATION, ITERATIONS
+from cloister.job.fastlloyd_checks import FASTLLOYD
 from cloister.job.protocol_checks import LIMITS
 from cloister.kmeans.assignment import (
     Assignment,
@@ -21,7 +22,6 @@ from cloister.kmeans.assignment import (
     DistanceConstrained,
     Unconstrained,
 )
-from cloister.numeric import FixedPoint
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.card import PrivacyCard
 from cloister.privacy.card_warnings import Circumstances
@@ -30,14 +30,14 @@ from cloister.protocols.multiparty_lloyd import (
     LEAKAGE,
     Agreement,
     LloydParty,
-    NoisePlan,
     coordinate,
-    plan_noise,
 )
-from cloister.protocols.multiparty_lloyd.agreement import MAX_RECORDS
+from cloister.protocols.noise_holders import describe_break_in_ring
 from cloister.protocols.synopsis.settings import SYNOPSIS
-from cloister.simulation.stage import Played, Stage, find_common_centres
-from cloister.simulation_desks import Desks, make_placement, open_desks
+from cloister.simulation.lloyd_plans import bound_records, make_noise_plan, make_published_options, name_variant
+from cloister.simulation.ring import walk_in_ring
+from cloister.simulation.stage import Played, Stage, Walked, find_common_centres
+from cloister.simulation_desks import Desks, open_desks
 
 _ASSIGNMENTS: dict[str, Callable[..., Assignment]] = {
     kind.name: kind
@@ -52,47 +52,58 @@ _ASSIGNMENTS: dict[str, Callable[..., Assignment]] = {
 
 
 def play_lloyd(stage: Stage) -> Played:
-    """Run a job of multiparty Lloyd."""
+    """Run a job of multiparty Lloyd, FastLloyd among it, around a coordinator or in a ring."""
     job = stage.job
     agreement = make_agreement(job, stage.directory)
-    assignment = make_assignment(job)
-    opened = _open_desks(stage, agreement)
+    in_ring = job.protocol.topology == "ring"
+    opened = _open_desks(stage, agreement, in_ring=in_ring)
     with nullcontext() if opened is None else closing(opened) as desks:
         if desks is not None and agreement.noise is not None:
             desks.pay_ledgers([agreement.noise.release_of(t) for t in range(1, agreement.iterations + 1)])
-        parties = [
-            LloydParty(
-                number=number,
-                agreement=agreement,
-                records=table,
-                identity=identity,
-                entropy=stage.make_entropy(f"party {number}"),
-                session=stage.session,
-                assignment=assignment,
-                duty=None if desks is None else desks.of_party(number),
-            )
-            for number, (table, identity) in enumerate(zip(stage.tables, stage.identities, strict=True), start=1)
-        ]
-        coordinator = coordinate(
-            agreement,
-            entropy=stage.make_entropy(COORDINATOR),
-            session=stage.session,
-            duty=None if desks is None else desks.coordinator,
-        )
-        run = stage.run(coordinator, parties, CODEC)
-        records = next((party.released_records for party in parties if party.finished), None)
-        fewest = min(map(len, run.result.members))
-        card = _make_card(desks, agreement.noise, records, shares_missing=len(parties) - fewest)
+        walked = (walk_in_ring if in_ring else _walk_in_star)(stage, agreement, make_assignment(job), desks)
+        card = _make_card(desks, agreement, walked, declared_records=job.data.records, in_ring=in_ring)
+    counts = walked.released_counts
     return Played(
-        run=run,
-        centres=find_common_centres(parties),
-        rounds=run.result.rounds,
+        run=walked.run,
+        centres=walked.centres,
+        rounds=walked.run.result.rounds,
         leakage=LEAKAGE[agreement.variant],
         public="columns, bounds, k, the number of rounds, who takes part and who missed which round",
-        breaks_if=agreement.breaks_if,
+        breaks_if=name_break(agreement, in_ring=in_ring),
         ring_bits=agreement.ring.bits if agreement.masked else None,
         card=card,
-        notes=_write_notes(job),
+        notes=_write_notes(job, agreement),
+        middleman=_name_middleman(in_ring),
+        released_records=None if counts is None else max(0.0, float(counts.sum())),
+    )
+
+
+def _walk_in_star(stage: Stage, agreement: Agreement, assignment: Assignment, desks: Desks | None) -> Walked:
+    """Run the rounds around a coordinator."""
+    parties = [
+        LloydParty(
+            number=number,
+            agreement=agreement,
+            records=table,
+            identity=identity,
+            entropy=stage.make_entropy(f"party {number}"),
+            session=stage.session,
+            assignment=assignment,
+            duty=None if desks is None else desks.of_party(number),
+        )
+        for number, (table, identity) in enumerate(zip(stage.tables, stage.identities, strict=True), start=1)
+    ]
+    coordinator = coordinate(
+        agreement,
+        entropy=stage.make_entropy(COORDINATOR),
+        session=stage.session,
+        duty=None if desks is None else desks.coordinator,
+    )
+    run = stage.run(coordinator, parties, CODEC)
+    return Walked(
+        run=run,
+        centres=find_common_centres(parties),
+        released_counts=next((party.released_counts for party in parties if party.finished), None),
     )
 
 
@@ -104,21 +115,23 @@ def make_agreement(job: Job, directory: tuple[bytes, ...]) -> Agreement:
     context = {
         "columns": [asdict(column) for column in job.columns],
         "assignment": options.assignment or ASSIGNMENT,
+        "topology": options.topology or "star",
         **{name: getattr(options, name) for name in LIMITS},
     }
+    plan = make_noise_plan(job)
     return Agreement(
-        variant=options.name,
+        variant=name_variant(job),
         parties=len(job.parties),
         clusters=job.k,
         dimensions=len(job.columns),
-        iterations=options.iterations or ITERATIONS,
+        iterations=options.iterations or ITERATIONS if plan is None else len(plan.targets),
         initialisation=options.initialisation or INITIALISATION,
         start=() if options.start is None else tuple(map(tuple, to_unit(options.start, job.columns))),
         start_by="coordinator" if options.starter == "coordinator" else "parties",
-        noise=make_noise_plan(job),
+        noise=plan,
         fractional_bits=options.fractional_bits,
         ring_bits=options.ring,
-        max_records=job.data.max_records or MAX_RECORDS,
+        max_records=bound_records(job),
         members_min=options.resolve_min_parties(len(job.parties)),
         tolerance=options.tolerance or 0.0,
         directory=directory,
@@ -128,30 +141,13 @@ def make_agreement(job: Job, directory: tuple[bytes, ...]) -> Agreement:
 
 def make_assignment(job: Job) -> Assignment:
     """Translate a job's assignment options into the object that assigns records (thesis 4.1, FastLloyd 7.1)."""
+    if job.protocol.name == FASTLLOYD:
+        return make_published_options(job).make_assignment() if job.protocol.is_published else Unconstrained()
     given = {name: getattr(job.protocol, name) for name in LIMITS if getattr(job.protocol, name) is not None}
     return _ASSIGNMENTS[job.protocol.assignment or ASSIGNMENT](**given)
 
 
-def make_noise_plan(job: Job) -> NoisePlan | None:
-    """Plan a job's noise from its public values; None for a protocol without noise."""
-    if job.budget is None:
-        return None
-    options = job.protocol
-    fixed_point = FixedPoint(options.fractional_bits)
-    bound = options.norm_bound
-    return plan_noise(
-        job.budget,
-        kind=options.noise or NOISE,
-        iterations=options.iterations or ITERATIONS,
-        clusters=job.k,
-        dimensions=len(job.columns),
-        fixed_point=fixed_point,
-        norm_bound=None if bound is None else max(1, int(bound * fixed_point.scale)),
-        placement=make_placement(job),
-    )
-
-
-def _open_desks(stage: Stage, agreement: Agreement) -> Desks | None:
+def _open_desks(stage: Stage, agreement: Agreement, *, in_ring: bool) -> Desks | None:
     plan = agreement.noise
     if plan is None:
         return None
@@ -159,34 +155,54 @@ def _open_desks(stage: Stage, agreement: Agreement) -> Desks | None:
         stage.job,
         budget=plan.budget,
         placement=plan.placement,
-        breaks_if=agreement.breaks_if,
+        breaks_if=name_break(agreement, in_ring=in_ring),
         tables=stage.tables,
         session=stage.session,
         coordinators_books=Accountant(plan.budget),
     )
 
 
+def _name_middleman(in_ring: bool) -> str:
+    return "relay" if in_ring else "coordinator"
+
+
+def name_break(agreement: Agreement, *, in_ring: bool) -> str:
+    """Say which coalition undoes the protection."""
+    if in_ring and agreement.noise is not None:
+        return describe_break_in_ring(agreement.noise.placement)
+    return agreement.breaks_if
+
+
 def _make_card(
-    desks: Desks | None, plan: NoisePlan | None, records: float | None, *, shares_missing: int
+    desks: Desks | None, agreement: Agreement, walked: Walked, *, declared_records: int | None, in_ring: bool
 ) -> PrivacyCard | None:
     """The card, with the noise on a centre of average size for its warning."""
+    plan = agreement.noise
     if desks is None or plan is None:
         return None
-    deviation = plan.placement.total_variance(plan.target) ** 0.5 * plan.encoder.fixed_point.resolution
+    records = declared_records if walked.released_counts is None else float(walked.released_counts.sum())
     return desks.make_card(
         Circumstances(
             estimated_records=records,
-            centre_noise=None if records is None else deviation / max(1.0, records / plan.clusters),
-            shares_missing=shares_missing,
-        )
+            declared_records=declared_records,
+            centre_noise=None if records is None else plan.blur_centre(max(1.0, records / plan.clusters)),
+            shares_missing=agreement.parties - min(map(len, walked.run.result.members)),
+            parties_in_sum=agreement.parties,
+            flaw=plan.flaw,
+        ),
+        middleman=_name_middleman(in_ring),
     )
 
 
-def _write_notes(job: Job) -> tuple[str, ...]:
+def _write_notes(job: Job, agreement: Agreement) -> tuple[str, ...]:
     notes = []
+    if agreement.noise is not None and agreement.noise.flaw:
+        notes.append(f"This reproduces a published text whose guarantee does not hold. {agreement.noise.flaw}")
+    if agreement.noise is not None and job.data.records is not None:
+        notes.append(f"The number of records, {job.data.records:,}, was declared public by the job: it is not hidden.")
     if job.budget is None:
         notes.append("Sums and centres are exact: nothing here is differentially private.")
-    if job.protocol.name == "masked-centroid":
+    if agreement.variant in ("masked-centroid", "average-mask-noise"):
         notes.append(
             "The centres are averages of the parties' local centres, weighted equally whatever their size (thesis 5.4)."
         )

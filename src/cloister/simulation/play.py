@@ -50,6 +50,7 @@ def simulate(
     return Result(
         name=job.name,
         protocol=job.protocol.name,
+        variant=job.protocol.full_variant,
         columns=job.columns,
         centres=to_original(played.centres, job.columns),
         rounds=played.rounds,
@@ -94,6 +95,6 @@ def _list_learned(played: Played) -> tuple[Learned, ...]:
     table = played.leakage
     rows = []
     for (role, learns), group in groupby(table.rows, key=lambda row: (row.role, row.learns)):
-        name = {"coordinator": "the coordinator", "party": "each party"}[role]
+        name = {"coordinator": f"the {played.middleman}", "party": "each party"}[role]
         rows.append(Learned(role=name, what="; ".join(row.meaning for row in group), how=learns.value))
     return (*rows, Learned(role="everyone", what=played.public, how="exactly", note=f"public; see {table.source}"))

@@ -90,6 +90,8 @@ class Played:
         None where nothing was masked.
     card, notes
         What is promised, and what the reader must know besides.
+    middleman
+        Whoever stands between the parties: the coordinator, or a relay.
     cluster_records, cluster_records_noise, released_records, curve
         As in ``report.result.Result``.
     """
@@ -103,10 +105,23 @@ class Played:
     ring_bits: int | None
     card: PrivacyCard | None = None
     notes: tuple[str, ...] = ()
+    middleman: str = "coordinator"
     cluster_records: tuple[float, ...] = ()
     cluster_records_noise: float | None = None
     released_records: float | None = None
     curve: tuple[KChoice, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Walked:
+    """What the rounds of multiparty Lloyd leave, whoever added up.
+
+    ``released_counts`` are the noisy sizes of the clusters before the last step; None where they were not released.
+    """
+
+    run: LocalRun[Any]
+    centres: FloatArray
+    released_counts: FloatArray | None
 
 
 class Finisher(Protocol):

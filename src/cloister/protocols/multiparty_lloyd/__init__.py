@@ -1,10 +1,11 @@
-"""Multiparty Lloyd: the protocols of chapter 5 and section 7.2.4 of the thesis (seed 001_c977ec09f5a1b369).
+"""Multiparty Lloyd: the protocols of chapter 5 and section 7.2 of the thesis (seed 001_c977ec09f5a1b369).
 
 M parties hold different records with the same columns and run Lloyd's algorithm on the union. A coordinator P_S,
 assumed semi-honest, adds up. The first three release exact sums: what a role learns there, it learns exactly. The
-fourth adds noise to the masked sums and is differentially private.
+others add noise to the masked sums; which, says a :class:`NoisePlan`: :func:`plan_noise` for ``mask-noise-average``,
+:mod:`cloister.protocols.fastlloyd` for the rest.
 
-Leakage (thesis tables 5.1-5.3 and 7.2; l is a party, i a cluster; "own" means l = l', "DP" with noise):
+Leakage (thesis tables 5.1-5.3, 7.2 and 7.3; l is a party, i a cluster; "own" means l = l', "DP" with noise):
 
 =================================  ===========  ====  ====  ===  ===  ====
 protocol                           role         C_li  S_li  C_i  S_i  mu_i
@@ -16,6 +17,10 @@ protocol                           role         C_li  S_li  C_i  S_i  mu_i
 ``masked-centroid`` (5.4)          coordinator  no    no    no   no   no
                                    party        own   own   no   no   yes
 ``mask-noise-average`` (7.2.4)     coordinator  no    no    no   no   no
+                                   party        own   own   DP   DP   DP
+``average-mask-noise`` (7.2.5)     coordinator  no    no    no   no   no
+                                   party        own   own   no   no   DP
+``fastlloyd``                      coordinator  no    no    no   no   no
                                    party        own   own   DP   DP   DP
 =================================  ===========  ====  ====  ===  ===  ====
 
@@ -30,8 +35,8 @@ Costs per round and party, w = 4 or 8 bytes a ring element: k(d+1)w up and down 
 46 bytes of envelope; 3 steps to agree on the seed, 1 to finish. CPU: one pass over the records, M masks; noise about 10
 microseconds an entry.
 
-Reading order: :mod:`.noise` (what is released, and its noise), :mod:`.agreement`, :mod:`.messages`, :mod:`.update`,
-:mod:`.party`, :mod:`.coordinator`.
+Reading order: :mod:`.rules` (what travels in a round), :mod:`.noise` (what is released, and its noise),
+:mod:`.agreement`, :mod:`.walker` (what a party computes), :mod:`.messages`, :mod:`.party`, :mod:`.coordinator`.
 """
 
 from cloister.protocols.multiparty_lloyd.agreement import LEAKAGE, Agreement, Initialisation, StartBy, Variant
@@ -39,6 +44,7 @@ from cloister.protocols.multiparty_lloyd.coordinator import Outcome, coordinate
 from cloister.protocols.multiparty_lloyd.messages import CODEC
 from cloister.protocols.multiparty_lloyd.noise import NoisePlan, plan_noise
 from cloister.protocols.multiparty_lloyd.party import LloydParty
+from cloister.protocols.multiparty_lloyd.walker import Walker
 
 __all__ = [
     "CODEC",
@@ -50,6 +56,7 @@ __all__ = [
     "Outcome",
     "StartBy",
     "Variant",
+    "Walker",
     "coordinate",
     "plan_noise",
 ]

@@ -19,10 +19,14 @@ from cloister.numeric import FixedPoint, Ring, choose_ring
 from cloister.numeric.ring import RingBits
 from cloister.protocols.leakage import LeakageTable, Learns, Row
 from cloister.protocols.multiparty_lloyd.noise import NoisePlan
+from cloister.protocols.multiparty_lloyd.rules import ExactCentroids, ExactSums, Rule
 from cloister.protocols.noise_holders import COORDINATOR_SUBTRACTS, describe_break
 from cloister.wire.codec import DEFAULT_LIMIT_BYTES
 
-Variant = Literal["naive", "masked-sum-count", "masked-centroid", "mask-noise-average"]
+Variant = Literal[
+    "naive", "masked-sum-count", "masked-centroid", "mask-noise-average", "average-mask-noise", "fastlloyd"
+]
+NOISY: tuple[Variant, ...] = ("mask-noise-average", "average-mask-noise", "fastlloyd")
 Initialisation = Literal["sphere-packing", "random", "given"]
 StartBy = Literal["parties", "coordinator"]
 
@@ -37,7 +41,7 @@ class Agreement:
     Parameters
     ----------
     variant
-        Which of the four protocols.
+        Which of the protocols.
     parties
         M, how many take part.
     clusters, dimensions, iterations
@@ -57,7 +61,7 @@ class Agreement:
     directory
         The parties' public identities.
     noise
-        ``mask-noise-average`` only: what each round releases and how it is protected.
+        The ``NOISY`` variants only: what each round releases and how it is protected.
     context
         Whatever else the parties must agree on (columns and bounds, assignment method), as text.
     """
@@ -102,10 +106,15 @@ class Agreement:
                 "naive must start from the coordinator's centres or given ones, since its coordinator holds the "
                 "centres and its parties share no seed; got start_by = 'parties'. Set start_by = 'coordinator'."
             )
-        if (self.noise is not None) != (self.variant == "mask-noise-average"):
+        if (self.noise is not None) != (self.variant in NOISY):
             raise ConfigError(
-                f"mask-noise-average must come with a noise plan, and no other variant; got {self.variant} "
+                f"{', '.join(NOISY)} must come with a noise plan, and no other variant; got {self.variant} "
                 f"{'without' if self.noise is None else 'with'} one. Plan the noise with plan_noise()."
+            )
+        if self.noise is not None and len(self.noise.targets) != self.iterations:
+            raise ConfigError(
+                f"a noise plan must have the noise of each of {self.iterations} iterations; "
+                f"got that of {len(self.noise.targets)}. Plan the noise for as many."
             )
         if self.noise is not None and self.members_min < self.noise.members_min:
             raise ConfigError(
@@ -155,25 +164,33 @@ class Agreement:
         return FixedPoint(self.fractional_bits)
 
     @cached_property
+    def rule(self) -> Rule:
+        """What travels in a round, and how the centres move by it."""
+        if self.noise is not None:
+            return self.noise.rule
+        if self.variant == "masked-centroid":
+            return ExactCentroids(
+                dimensions=self.dimensions,
+                fixed_point=self.fixed_point,
+                max_records=self.max_records,
+                parties=self.parties,
+            )
+        return ExactSums(dimensions=self.dimensions, fixed_point=self.fixed_point, max_records=self.max_records)
+
+    @cached_property
     def ring(self) -> Ring:
         """The ring of the sums, large enough for the largest sum that public bounds allow.
 
-        Each coordinate is at most 1 in magnitude, so |S_i| 2^f <= M N_max 2^f and C_i <= M N_max. Scaled centroids
-        (5.4) are at most 2^f / M each, so their sum is at most 2^f + M after rounding. With noise there is room for it
-        but for a chance below 1e-37 an entry; a wrap-around would spoil a centre, not privacy.
+        With noise there is room for it but for a chance below 1e-37 an entry; a wrap-around would spoil a centre, not
+        privacy.
         """
-        scale = 1 << self.fractional_bits
-        if self.variant == "masked-centroid":
-            return choose_ring(scale + self.parties, self.ring_bits)
-        if self.noise is None:
-            return choose_ring(self.parties * self.max_records * scale, self.ring_bits)
-        entry = max(scale, self.noise.encoder.count_weight)
-        return choose_ring(self.parties * self.max_records * entry + self.noise.reach, self.ring_bits)
+        reach = 0 if self.noise is None else self.noise.reach
+        return choose_ring(self.rule.bound_sum(self.parties, self.max_records) + reach, self.ring_bits)
 
     @property
     def length(self) -> int:
-        """Ring elements in one update: k rows of d sums and a count, or of d coordinates."""
-        return self.clusters * (self.dimensions + (self.variant != "masked-centroid"))
+        """Ring elements in one update."""
+        return self.clusters * self.rule.width
 
     @property
     def backlog_max(self) -> int:
@@ -238,4 +255,6 @@ LEAKAGE: dict[Variant, LeakageTable] = {
     "masked-sum-count": _table("thesis table 5.2", "nnnnn", "ooyyy", _MASKS_FALL),
     "masked-centroid": _table("thesis table 5.3", "nnnnn", "oonny", _MASKS_FALL),
     "mask-noise-average": _table("thesis table 7.2", "nnnnn", "ooddd", COORDINATOR_SUBTRACTS),
+    "average-mask-noise": _table("thesis table 7.3", "nnnnn", "oonnd", COORDINATOR_SUBTRACTS),
+    "fastlloyd": _table("thesis table 7.2", "nnnnn", "ooddd", COORDINATOR_SUBTRACTS),
 }

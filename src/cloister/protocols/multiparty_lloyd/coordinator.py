@@ -25,7 +25,7 @@ from cloister.protocols.multiparty_lloyd.messages import (
     NaiveFinish,
     NaiveRound,
 )
-from cloister.protocols.multiparty_lloyd.update import check_sums, move_centres
+from cloister.protocols.multiparty_lloyd.rules import ExactSums
 from cloister.roles import Ask, Check, Coordinator, Message, Replies
 from cloister.wire import Array
 
@@ -44,7 +44,7 @@ class Outcome:
 def coordinate(
     agreement: Agreement, *, entropy: Entropy, session: bytes, duty: NoiseDuty | None = None
 ) -> Coordinator[Outcome]:
-    """Run the agreed protocol in one session; ``duty`` comes with ``mask-noise-average``."""
+    """Run the agreed protocol in one session; ``duty`` comes with noise by the coordinator."""
     if (duty is not None) != (agreement.noise is not None and agreement.noise.by_coordinator):
         raise ConfigError(
             "a coordinator must have a noise duty exactly where the agreed plan gives it one; it has not."
@@ -80,7 +80,7 @@ def _coordinate_naive(agreement: Agreement, centres: FloatArray) -> Coordinator[
         require_members(len(updates), agreement.members_min, agreement.parties)
         history.append(tuple(sorted(updates)))
         total = np.sum(list(updates.values()), axis=0)
-        before, centres = centres, move_centres(centres, total, agreement, members=len(updates))
+        before, centres = centres, agreement.rule.move(centres, total, round_=round_, members=len(updates))
         if agreement.tolerance and np.linalg.norm(centres - before, axis=1).max() <= agreement.tolerance:
             break
     yield Ask(
@@ -190,7 +190,7 @@ def _check_local_update(agreement: Agreement) -> Check:
     def check(party: int, reply: Message) -> None:
         kind(party, reply)
         assert isinstance(reply, LocalUpdate)
-        update = _local_update(reply, agreement)
-        check_sums(update[:, :-1], update[:, -1:], agreement, count_max=agreement.max_records)
+        assert isinstance(agreement.rule, ExactSums)
+        agreement.rule.check_sums(_local_update(reply, agreement), count_max=agreement.max_records)
 
     return check

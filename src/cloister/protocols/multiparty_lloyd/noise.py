@@ -1,11 +1,11 @@
-"""The noise of "Mask, Noise then Average" (thesis 7.2.4), planned from public values before a session.
+"""The noise of a session, planned from public values before it starts.
 
-Each round releases one joint vector, (sums, w counts) of all clusters, with one L2 sensitivity: a record joins one
-cluster and contributes (x, w) to it (privacy.encoder). The coordinator adds the noise once, to masked sums; or, by
-another placement, each party adds its share before it masks.
+Each round releases one joint vector with one sensitivity: that of what the plan's rule lets one record add. The
+coordinator adds the noise once, to masked sums; or, by another placement, the parties add it.
 
-The thesis adds Laplace noise with separate sensitivities to sums and counts and rounds it to the grid. Here noise is
-discrete, drawn exactly on the grid, and rounds compose in zCDP (with ``noise = "laplace"``: pure epsilons add up).
+:func:`plan_noise` plans "Mask, Noise then Average" (thesis 7.2.4). The thesis adds Laplace noise with separate
+sensitivities to sums and counts and rounds it to the grid. Here noise is discrete, drawn exactly on the grid, and
+rounds compose in zCDP (with ``noise = "laplace"``: pure epsilons add up).
 """
 
 from __future__ import annotations
@@ -17,39 +17,74 @@ from cloister.numeric import FixedPoint
 from cloister.privacy.calibration import calibrate_gaussian, calibrate_laplace
 from cloister.privacy.encoder import SumCountEncoder, balance_count_weight
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Release
-from cloister.privacy.placement import Aggregator, Placement
+from cloister.privacy.placement import Aggregator, Joint, Placement
 from cloister.privacy.samplers import check_draw
-from cloister.privacy.units import Budget
+from cloister.privacy.units import Budget, Sensitivity
+from cloister.protocols.multiparty_lloyd.rules import BoundedSums, NoisyRule
 from cloister.protocols.noise_holders import bound_noise, count_members_min, is_by_coordinator
 
 NoiseKind = Literal["gaussian", "laplace"]
+Target = DiscreteGaussian | DiscreteLaplace
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoisePlan:
     """What every round releases, and how it is protected.
 
+    Parameters
+    ----------
+    budget
+        What all rounds together may cost.
+    targets
+        The noise of each round.
+    rule
+        What a round's vector is, and the sensitivity that it has or, with a ``flaw``, is claimed to have.
+    clusters
+        k.
+    placement
+        Who adds the noise.
+    flaw
+        Why the stated guarantee does not hold; empty where it does.
+
     Privacy
     -------
-    Neighbours: one record added to or removed from one party. Sensitivity: ``encoder.sensitivity``. Event:
+    Neighbours: one record added to or removed from one party. Sensitivity: ``rule.sensitivity_of``. Event:
     adaptive releases of :meth:`release_of`, whose mechanism is the noise that the receiver does not know.
-    Theorem: composition of zCDP or of pure epsilon (docs/proofs/accounting.md); docs/proofs/mask-noise-average.md.
+    Theorem: composition of zCDP or of pure epsilon (docs/proofs/accounting.md); docs/proofs/mask-noise-average.md,
+    docs/proofs/fastlloyd.md. Void with a ``flaw``.
     """
 
     budget: Budget
-    target: DiscreteGaussian | DiscreteLaplace
-    encoder: SumCountEncoder
+    targets: tuple[Target, ...]
+    rule: NoisyRule
     clusters: int
     placement: Placement
+    flaw: str = ""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.placement, Joint):
+            return
+        for target in set(self.targets):  # now, and not after the charge
+            check_draw(self.placement.mechanism_for_share(target), self.clusters * self.rule.width)
+
+    def target_of(self, round_: int) -> Target:
+        """The noise of one round; rounds count from 1."""
+        return self.targets[round_ - 1]
 
     def release_of(self, round_: int) -> Release:
         """The event of one round, as every party is charged for it."""
         return Release(
-            name=f"round {round_}: sums and counts of {self.clusters} clusters",
-            mechanism=self.placement.released_mechanism(self.target),
-            sensitivity=self.encoder.sensitivity,
-            entries=self.clusters * (self.encoder.dimensions + 1),
+            name=f"round {round_}: {self.rule.released} of {self.clusters} clusters",
+            mechanism=self.placement.released_mechanism(self.target_of(round_)),
+            sensitivity=self.rule.sensitivity_of(round_),
+            entries=self.clusters * self.rule.width,
         )
+
+    def blur_centre(self, cluster_records: float) -> float:
+        """By how much all noise together moves a coordinate of a centre in the last round, in unit scaling."""
+        rounds = len(self.targets)
+        deviation = self.placement.total_variance(self.target_of(rounds)) ** 0.5
+        return self.rule.blur_centre(deviation, rounds, cluster_records)
 
     @property
     def by_coordinator(self) -> bool:
@@ -58,13 +93,20 @@ class NoisePlan:
 
     @property
     def reach(self) -> int:
-        """A magnitude that one entry's noise exceeds with probability below 1e-37."""
-        return bound_noise(self.placement, self.target)
+        """A magnitude that one entry's noise exceeds with probability below 1e-37, in any round."""
+        return max(bound_noise(self.placement, target) for target in set(self.targets))
 
     @property
     def members_min(self) -> int:
         """The fewest parties in a sum that leave the promised noise against one of them, who knows its own share."""
         return count_members_min(self.placement)
+
+
+def calibrate_rounds(budget: Budget, sensitivity: Sensitivity, *, kind: NoiseKind, iterations: int) -> Target:
+    """The least noise that lets so many rounds of one sensitivity fit the budget."""
+    if kind == "gaussian":
+        return DiscreteGaussian(sigma=calibrate_gaussian(budget, sensitivity.l2_squared, iterations))
+    return DiscreteLaplace(scale=calibrate_laplace(budget, sensitivity, iterations))
 
 
 def plan_noise(
@@ -78,19 +120,18 @@ def plan_noise(
     norm_bound: int | None = None,
     placement: Placement | None = None,
 ) -> NoisePlan:
-    """Spend a budget evenly on the rounds; every number comes from public values."""
+    """Spend a budget evenly on the rounds of mask-noise-average; every number comes from public values."""
     encoder = SumCountEncoder(
         dimensions=dimensions,
         fixed_point=fixed_point,
         count_weight=balance_count_weight(dimensions, fixed_point),
         norm_bound=norm_bound,
     )
-    sensitivity = encoder.sensitivity
-    target: DiscreteGaussian | DiscreteLaplace
-    if kind == "gaussian":
-        target = DiscreteGaussian(sigma=calibrate_gaussian(budget, sensitivity.l2_squared, iterations))
-    else:
-        target = DiscreteLaplace(scale=calibrate_laplace(budget, sensitivity, iterations))
-    placement = placement or Aggregator()
-    check_draw(placement.mechanism_for_share(target), clusters * (dimensions + 1))  # now, and not after the charge
-    return NoisePlan(budget=budget, target=target, encoder=encoder, clusters=clusters, placement=placement)
+    target = calibrate_rounds(budget, encoder.sensitivity, kind=kind, iterations=iterations)
+    return NoisePlan(
+        budget=budget,
+        targets=(target,) * iterations,
+        rule=BoundedSums(encoder=encoder),
+        clusters=clusters,
+        placement=placement or Aggregator(),
+    )

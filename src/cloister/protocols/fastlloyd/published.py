@@ -1,0 +1,269 @@
+"""The published variants: FastLloyd's algorithm 1, CSuLloyd, SuLloyd, and the thesis's MNA and AMN, as printed.
+
+They are here to be reproduced and compared with. Where the printed guarantee does not hold, the plan says why
+(:attr:`NoisePlan.flaw`), and whoever runs it is told. All take N, the number of records, as public.
+
+=============  ==========================  =========  =====================  ===========  =========
+preset         text                        step       assignment             alpha_min    alpha_max
+=============  ==========================  =========  =====================  ===========  =========
+``published``  FastLloyd 5.2, algorithm 1  centroids  constrained exclusive  1.25         1.25
+``csulloyd``   FastLloyd 6.1               sums       constrained exclusive  1.25         1.25
+``sulloyd``    FastLloyd 6.1, Su et al.    sums       nearest
+``mna``        thesis 7.2.4, table 7.1     sums       constrained exclusive  1.5          3
+``amn``        thesis 7.2.5, table 7.1     centroids  constrained exclusive  1.5          3
+=============  ==========================  =========  =====================  ===========  =========
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+from cloister.errors import ConfigError
+from cloister.kmeans.assignment import (
+    Assignment,
+    ConstrainedEExclusive,
+    ConstrainedExclusive,
+    ConstrainedNonExclusive,
+    DistanceConstrained,
+    Unconstrained,
+)
+from cloister.numeric import FixedPoint
+from cloister.privacy.placement import Aggregator, Placement
+from cloister.privacy.units import Budget
+from cloister.protocols.fastlloyd.published_rules import (
+    Constraints,
+    PostProcessing,
+    PublishedCentroids,
+    PublishedSums,
+)
+from cloister.protocols.fastlloyd.rounds import RHO, count_rounds_by_centroids, count_rounds_by_sums, split_count
+from cloister.protocols.multiparty_lloyd import NoisePlan
+from cloister.protocols.multiparty_lloyd.noise import calibrate_rounds
+
+Preset = Literal["published", "csulloyd", "sulloyd", "mna", "amn"]
+AssignmentKind = Literal[
+    "unconstrained",
+    "constrained-non-exclusive",
+    "constrained-exclusive",
+    "constrained-e-exclusive",
+    "distance-constrained",
+]
+CENTROID_PRESETS: tuple[Preset, ...] = ("published", "amn")
+
+_ALPHAS: dict[Preset, tuple[float, float]] = {
+    "published": (1.25, 1.25),
+    "csulloyd": (1.25, 1.25),
+    "sulloyd": (1.25, 1.25),
+    "mna": (1.5, 3.0),
+    "amn": (1.5, 3.0),
+}
+
+_PATHS = (
+    "under size constraints one record more re-assigns others, along a path through up to k clusters, so it changes "
+    "up to k clusters and not {clusters}"
+)
+SUM_FLAW = (
+    f"The sensitivity of the sums is claimed as E B: {_PATHS.format(clusters='E')}; each on the path gains one record "
+    "and loses another, and its sums move by up to 2B (docs/proofs/published-fastlloyd.md)."
+)
+CENTROID_FLAW = (
+    f"The sensitivity of a centroid is claimed as B / c_min: {_PATHS.format(clusters='one')}; and a mean that gains "
+    "one record and loses another moves by up to 2B / C. The noise is up to 2k times too small "
+    "(docs/proofs/published-fastlloyd.md)."
+)
+OUTSIDE_FLAW = (
+    "Centres are not brought back into the domain, and an empty local cluster stands for its old centre: the first "
+    "record of a cluster can move it by more than the claimed B."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedOptions:
+    """What a published variant is told; everything is public.
+
+    Parameters
+    ----------
+    preset
+        Which text's parameters; what follows overrides them.
+    records
+        N: the records of all parties together, declared public (thesis 7.1.1).
+    clusters, dimensions, parties
+        k, d and M.
+    assignment
+        How records join clusters; None for the preset's.
+    alpha_min, alpha_max
+        c_min = ceil(N / (alpha_min k)) and c_max = floor(alpha_max N / k) (Eqn 8; thesis 7.1.3).
+    memberships_max
+        E, with ``constrained-e-exclusive``.
+    radius
+        eta_d in all rounds; None for the schedule sqrt(B^2 / 2t) (Eqn 19).
+    iterations
+        T; None for the rule of section 5.4, with its clamp.
+    rho
+        The assumed average coordinate of a centre, which splits the budget between sums and counts.
+    post
+        What is done with noisy values outside their domain.
+    """
+
+    preset: Preset
+    records: int
+    clusters: int
+    dimensions: int
+    parties: int
+    assignment: AssignmentKind | None = None
+    alpha_min: float | None = None
+    alpha_max: float | None = None
+    memberships_max: int = 1
+    radius: float | None = None
+    iterations: int | None = None
+    rho: float = RHO
+    post: PostProcessing = field(default_factory=PostProcessing)
+    fixed_point: FixedPoint = field(default_factory=FixedPoint)
+
+    def __post_init__(self) -> None:
+        low, high = self.local_sizes
+        if low > high:
+            raise ConfigError(
+                "each party's part of the cluster sizes, from ceil(c_min / M) to floor(c_max / M), must hold a number; "
+                f"got from {low} to {high} for N = {self.records}, k = {self.clusters}, M = {self.parties}. "
+                "Raise alpha_min or alpha_max."
+            )
+
+    @property
+    def local_sizes(self) -> tuple[int, int]:
+        """Each party meets its part of the constraints: ceil(c_min / M) and floor(c_max / M) (thesis 7.1.3)."""
+        return math.ceil(self.size_min / self.parties), self.size_max // self.parties
+
+    @property
+    def by_centroids(self) -> bool:
+        """Whether centroids are released, and no sums and counts."""
+        return self.preset in CENTROID_PRESETS
+
+    @property
+    def kind(self) -> AssignmentKind:
+        """The assignment, given or the preset's."""
+        if self.assignment is not None:
+            return self.assignment
+        return "unconstrained" if self.preset == "sulloyd" else "constrained-exclusive"
+
+    @property
+    def memberships(self) -> int:
+        """E: in how many clusters a record may be."""
+        if self.kind == "constrained-non-exclusive":
+            return self.clusters
+        return self.memberships_max if self.kind == "constrained-e-exclusive" else 1
+
+    @property
+    def size_min(self) -> int:
+        """c_min of all parties together; 1 without constraints."""
+        if self.kind == "unconstrained":
+            return 1
+        alpha = self.alpha_min if self.alpha_min is not None else _ALPHAS[self.preset][0]
+        return max(1, math.ceil(self.records / (alpha * self.clusters)))
+
+    @property
+    def size_max(self) -> int:
+        """c_max of all parties together; N without constraints."""
+        if self.kind == "unconstrained":
+            return self.records
+        alpha = self.alpha_max if self.alpha_max is not None else _ALPHAS[self.preset][1]
+        return math.floor(alpha * self.records / self.clusters)
+
+    @property
+    def flaw(self) -> str:
+        """Why the printed guarantee does not hold; empty where it does."""
+        if self.kind != "unconstrained":
+            return CENTROID_FLAW if self.by_centroids else SUM_FLAW
+        return OUTSIDE_FLAW if self.by_centroids and self.post.centres == "none" else ""
+
+    def count_rounds(self, epsilon: float) -> int:
+        """T: given, or by the rule (section 5.4)."""
+        if self.iterations is not None:
+            return self.iterations
+        if self.by_centroids:
+            return count_rounds_by_centroids(
+                epsilon,
+                size_min=self.size_min,
+                clusters=self.clusters,
+                dimensions=self.dimensions,
+                memberships=self.memberships,
+            )
+        return count_rounds_by_sums(
+            epsilon,
+            records=self.records,
+            clusters=self.clusters,
+            dimensions=self.dimensions,
+            memberships=self.memberships,
+            rho=self.rho,
+        )
+
+    def make_assignment(self) -> Assignment:
+        """How each party's records join clusters."""
+        low, high = self.local_sizes
+        match self.kind:
+            case "unconstrained":
+                return Unconstrained()
+            case "constrained-non-exclusive":
+                return ConstrainedNonExclusive(size_min=low)
+            case "constrained-exclusive":
+                return ConstrainedExclusive(size_min=low, size_max=high)
+            case "constrained-e-exclusive":
+                return ConstrainedEExclusive(size_min=low, size_max=high, memberships_max=self.memberships_max)
+            case "distance-constrained":
+                return DistanceConstrained(size_min=low, size_max=high, radius=self.make_radii(1)[0])
+
+    def make_radii(self, rounds: int) -> tuple[float, ...]:
+        """eta_d of each round: given, or sqrt(B^2 / 2t) (Eqn 19, printed for two columns)."""
+        if self.radius is not None:
+            return (self.radius,) * rounds
+        return tuple(math.sqrt(1.0 / (2.0 * t)) for t in range(1, rounds + 1))
+
+
+def plan_published(options: PublishedOptions, budget: Budget, *, placement: Placement | None = None) -> NoisePlan:
+    """Plan a published variant's noise: Laplace, and pure epsilons that add up over rounds and columns.
+
+    Privacy
+    -------
+    As printed: epsilon = T d epsilon^mu (Theorem 5.1), or T (d epsilon^Sigma + epsilon^C) (thesis 6.2.1). It holds only
+    where :attr:`PublishedOptions.flaw` is empty.
+    """
+    rounds = options.count_rounds(budget.epsilon)
+    constraints = Constraints(
+        size_min=options.size_min,
+        size_max=options.size_max,
+        memberships=options.memberships,
+        radii=options.make_radii(rounds) if options.kind == "distance-constrained" else (),
+    )
+    rule: PublishedSums | PublishedCentroids
+    if options.by_centroids:
+        rule = PublishedCentroids(
+            dimensions=options.dimensions,
+            fixed_point=options.fixed_point,
+            parties=options.parties,
+            constraints=constraints,
+            post=options.post,
+        )
+    else:
+        weight = max(1, round(options.fixed_point.scale * split_count(options.dimensions, options.rho)))
+        rule = PublishedSums(
+            dimensions=options.dimensions,
+            fixed_point=options.fixed_point,
+            count_weight=weight,
+            constraints=constraints,
+            post=options.post,
+        )
+    pure = Budget(epsilon=budget.epsilon, delta=0.0, unit=budget.unit)
+    targets = {
+        sensitivity: calibrate_rounds(pure, sensitivity, kind="laplace", iterations=rounds)
+        for sensitivity in {rule.sensitivity_of(t) for t in range(1, rounds + 1)}
+    }
+    return NoisePlan(
+        budget=budget,
+        targets=tuple(targets[rule.sensitivity_of(t)] for t in range(1, rounds + 1)),
+        rule=rule,
+        clusters=options.clusters,
+        placement=placement or Aggregator(),
+        flaw=options.flaw,
+    )

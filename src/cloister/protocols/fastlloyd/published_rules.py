@@ -1,0 +1,178 @@
+"""The steps as published: sums and counts (thesis 7.2.4, SuLloyd, CSuLloyd) and centroids (7.2.5, FastLloyd 5.2).
+
+Their formulas are printed ones. The claimed sensitivities hold where each record joins its nearest centre; under size
+constraints they do not (docs/proofs/published-fastlloyd.md). Noise is drawn on the integer grid, as everywhere here,
+instead of being rounded to it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.kmeans.assignment import Assignment, DistanceConstrained
+from cloister.kmeans.postprocess import fold, truncate
+from cloister.kmeans.records import FloatArray, Records
+from cloister.numeric import FixedPoint
+from cloister.privacy.units import Sensitivity
+from cloister.protocols.multiparty_lloyd.rules import average_locally
+
+Correction = Literal["none", "truncate", "fold"]
+"""What is done with a noisy value outside its domain (thesis 6.1.3)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostProcessing:
+    """What is done with noisy sums, counts and centres (thesis 8.4: 27 combinations)."""
+
+    sums: Correction = "none"
+    counts: Correction = "none"
+    centres: Correction = "fold"
+
+
+def correct(values: FloatArray, how: Correction, low: float, high: float) -> FloatArray:
+    """Bring values into their domain, or leave them."""
+    if how == "none":
+        return values
+    return fold(values, low, high) if how == "fold" else truncate(values, low, high)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constraints:
+    """What is known of cluster sizes and of distances by public values.
+
+    Parameters
+    ----------
+    size_min, size_max
+        c_min and c_max of the clusters of all parties together; 1 and N where there are no constraints.
+    memberships
+        E: how many clusters a record may be in.
+    radii
+        eta_d of each round where the distance is constrained (FastLloyd 7.1); empty where it is not.
+    """
+
+    size_min: int
+    size_max: int
+    memberships: int = 1
+    radii: tuple[float, ...] = ()
+
+    def at_round(self, assignment: Assignment, round_: int) -> Assignment:
+        """The assignment with the radius of this round."""
+        if self.radii and isinstance(assignment, DistanceConstrained):
+            return replace(assignment, radius=self.radii[round_ - 1])
+        return assignment
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedSums:
+    """Noisy sums of records over noisy counts; the count has the weight w = 2^f cbrt(4 d rho^2) (thesis 6.2.3).
+
+    One scale b on (S 2^f, w C) is Lap(BE / epsilon^Sigma) on the sums and Lap(E / epsilon^C) on the counts, since
+    b = E 2^f / epsilon^Sigma and b / w = E / epsilon^C.
+    """
+
+    dimensions: int
+    fixed_point: FixedPoint
+    count_weight: int
+    constraints: Constraints
+    post: PostProcessing
+    released: ClassVar[str] = "sums and counts"
+    nearest_only: ClassVar[bool] = False
+
+    @property
+    def width(self) -> int:
+        """The sums and the weighted count."""
+        return self.dimensions + 1
+
+    def bound_sum(self, parties: int, max_records: int) -> int:
+        """A record may be in E clusters, but in one of them only once."""
+        return parties * max_records * max(self.fixed_point.scale, self.count_weight)
+
+    def sensitivity_of(self, round_: int) -> Sensitivity:
+        """Claimed: Delta^Sigma = BE for each of d sums, Delta^C = E (thesis 6.2.1)."""
+        scale, e = self.fixed_point.scale, self.constraints.memberships
+        return Sensitivity(
+            l1=e * (self.dimensions * scale + self.count_weight),
+            l2_squared=e * (self.dimensions * scale**2 + self.count_weight**2),
+        )
+
+    def contribute(
+        self, records: Records, centres: FloatArray, round_: int, assignment: Assignment
+    ) -> NDArray[np.int64]:
+        """S_li and w C_li as integers."""
+        exact = self.constraints.at_round(assignment, round_).sums(records, centres)
+        return np.hstack([self.fixed_point.encode(exact.sums), self.count_weight * exact.counts[:, None]])
+
+    def read_counts(self, total: NDArray[np.int64]) -> FloatArray:
+        """The noisy counts."""
+        counts: FloatArray = total[:, -1] / self.count_weight
+        return counts
+
+    def blur_centre(self, deviation: float, round_: int, cluster_records: float) -> float:
+        """The noise of the sum over the number of records."""
+        return deviation * self.fixed_point.resolution / cluster_records
+
+    def move(self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int) -> FloatArray:
+        """Correct, divide, correct (7.2.4). A count of zero has no quotient: its centre stays."""
+        most = float(self.constraints.size_max)
+        sums = correct(self.fixed_point.decode(total[:, :-1]), self.post.sums, -most, most)
+        counts = correct(self.read_counts(total), self.post.counts, float(self.constraints.size_min), most)
+        seen = counts != 0
+        moved = centres.copy()
+        moved[seen] = correct(sums[seen] / counts[seen, None], self.post.centres, -1.0, 1.0)
+        return moved
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedCentroids:
+    """The noisy average of the parties' local centroids (FastLloyd algorithm 1, thesis 7.2.5)."""
+
+    dimensions: int
+    fixed_point: FixedPoint
+    parties: int
+    constraints: Constraints
+    post: PostProcessing
+    released: ClassVar[str] = "centres"
+    nearest_only: ClassVar[bool] = False
+
+    @property
+    def width(self) -> int:
+        """The coordinates."""
+        return self.dimensions
+
+    def bound_sum(self, parties: int, max_records: int) -> int:
+        """Scaled centroids are at most 2^f / M each, so their sum is at most 2^f + M after rounding."""
+        return self.fixed_point.scale + parties
+
+    def sensitivity_of(self, round_: int) -> Sensitivity:
+        """Claimed: Delta^mu = BE / c_min (thesis 6.3.1), or 2 eta_d / c_min where that is less (FastLloyd 7.1).
+
+        In each of d columns, and one step of the grid more for the rounding of the party's quotient.
+        """
+        reach = float(self.constraints.memberships)
+        if self.constraints.radii:
+            reach = min(reach, 2.0 * self.constraints.radii[round_ - 1])
+        entry = math.ceil(reach * self.fixed_point.scale / self.constraints.size_min) + 1
+        return Sensitivity(l1=self.dimensions * entry, l2_squared=self.dimensions * entry**2)
+
+    def contribute(
+        self, records: Records, centres: FloatArray, round_: int, assignment: Assignment
+    ) -> NDArray[np.int64]:
+        """S_li / (M C_li) as integers."""
+        exact = self.constraints.at_round(assignment, round_).sums(records, centres)
+        return self.fixed_point.encode(average_locally(exact, centres) / self.parties)
+
+    def read_counts(self, total: NDArray[np.int64]) -> None:
+        """Counts are not released: that is what this step is for (thesis 5.4)."""
+
+    def blur_centre(self, deviation: float, round_: int, cluster_records: float) -> float:
+        """The noise is on the centre itself."""
+        return deviation * self.fixed_point.resolution
+
+    def move(self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int) -> FloatArray:
+        """Read the average over those who stayed."""
+        return correct(total / self.fixed_point.scale * (self.parties / members), self.post.centres, -1.0, 1.0)

@@ -1,0 +1,83 @@
+"""The rounds of one plan in one process, without messages: for studies, benchmarks and tests. Not for private records.
+
+What it computes is what a session computes, bit for bit, from the same start and the same noise (a test compares them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.kmeans.assignment import Assignment, Unconstrained
+from cloister.kmeans.records import FloatArray, Records
+from cloister.privacy.placement import Aggregator, Joint
+from cloister.privacy.samplers import Sampler
+from cloister.protocols.multiparty_lloyd import NoisePlan
+from cloister.protocols.multiparty_lloyd.rules import Rule
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Rehearsal:
+    """What a rehearsal found."""
+
+    centres: FloatArray
+    history: tuple[FloatArray, ...]
+    """The centres after each round."""
+    totals: tuple[NDArray[np.int64], ...]
+    """The sum of each round, noise included."""
+
+
+def rehearse(
+    plan: NoisePlan | Rule,
+    parts: Sequence[Records],
+    start: FloatArray,
+    *,
+    rounds: int | None = None,
+    sampler: Sampler | None = None,
+    assignment: Assignment | None = None,
+) -> Rehearsal:
+    """Run a plan, or an exact rule for so many rounds, on every party's records.
+
+    Parameters
+    ----------
+    plan
+        With its noise; or an exact rule, which has none.
+    parts
+        Each party's records.
+    start
+        The first centres.
+    rounds
+        For an exact rule.
+    sampler
+        For a plan: where all noise comes from.
+    assignment
+        How records join clusters; by default to the nearest centre.
+    """
+    assignment = assignment or Unconstrained()
+    rule: Rule = plan.rule if isinstance(plan, NoisePlan) else plan
+    rounds = len(plan.targets) if isinstance(plan, NoisePlan) else rounds or 0
+    centres = start
+    history, totals = [], []
+    for round_ in range(1, rounds + 1):
+        exact = [rule.contribute(records, centres, round_, assignment) for records in parts]
+        total = np.sum(exact, axis=0)
+        if isinstance(plan, NoisePlan):
+            assert sampler is not None
+            total = total + _draw(plan, round_, total.size, sampler, len(parts)).reshape(total.shape)
+        centres = rule.move(centres, total, round_=round_, members=len(parts))
+        history.append(centres)
+        totals.append(total)
+    return Rehearsal(centres=centres, history=tuple(history), totals=tuple(totals))
+
+
+def _draw(plan: NoisePlan, round_: int, entries: int, sampler: Sampler, parties: int) -> NDArray[np.int64]:
+    """All noise of one round together."""
+    target = plan.target_of(round_)
+    if isinstance(plan.placement, Aggregator | Joint):
+        return sampler.draw(target, entries)
+    share = plan.placement.mechanism_for_share(target)
+    drawn: NDArray[np.int64] = np.sum([sampler.draw(share, entries) for _ in range(parties)], axis=0)
+    return drawn

@@ -1,0 +1,125 @@
+"""The sound default: rounds, radii, weights and noise, all from public values; the number of records is not among them.
+
+Every constant was chosen on synthetic families (docs/study-fastlloyd.md), none on the papers' data sets.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from cloister.numeric.ring import RING32, RingBits
+from cloister.privacy.placement import Aggregator, Placement
+from cloister.privacy.units import Budget, Sensitivity
+from cloister.protocols.fastlloyd.offsets import Offsets, measure_contribution
+from cloister.protocols.multiparty_lloyd.noise import NoiseKind, NoisePlan, Target, calibrate_rounds
+from cloister.protocols.noise_holders import bound_noise
+
+ROUNDS = 12
+_FIRST_RADIUS = 0.6
+"""In the first round, as a part of sqrt(d), which is half the domain's diagonal."""
+_LATER_RADIUS = 0.6
+"""In the second round, as a part of sqrt(d) / k^(1/d): k balls of that size have about the domain's volume."""
+_RADIUS_DECAY = 0.85
+"""From then on, from round to round: centres settle, and the noise is in proportion to the radius."""
+_SCALE_MOST, _SCALE_LEAST = 2**16, 2**10
+"""Steps of the grid in a radius. Rounding is lost beside the noise, which is larger than the radius."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FastLloydOptions:
+    """What the sound default is told; everything is public.
+
+    Parameters
+    ----------
+    clusters, dimensions, parties
+        k, d and M.
+    max_records
+        A cap on one party's records: where it is small enough, 32-bit words do.
+    kind
+        Gaussian noise, accounted in zCDP, or Laplace noise: pure epsilon.
+    iterations
+        T, or None for the default.
+    radius
+        The radius of all rounds in unit scaling, or None for the schedule.
+    ring_bits
+        The ring that the job insists on, if it does.
+    """
+
+    clusters: int
+    dimensions: int
+    parties: int
+    max_records: int
+    kind: NoiseKind = "gaussian"
+    iterations: int | None = None
+    radius: float | None = None
+    ring_bits: RingBits | Literal["auto"] = "auto"
+
+    @property
+    def rounds(self) -> int:
+        """T."""
+        return ROUNDS if self.iterations is None else self.iterations
+
+    @property
+    def radii(self) -> tuple[float, ...]:
+        """The radius of each round; none is larger than the domain's diagonal."""
+        root = math.sqrt(self.dimensions)
+        if self.radius is not None:
+            return (min(self.radius, 2.0 * root),) * self.rounds
+        later = _LATER_RADIUS * root / self.clusters ** (1.0 / self.dimensions)
+        return tuple(
+            max(_FIRST_RADIUS * root, later) if t == 0 else later * _RADIUS_DECAY ** (t - 1) for t in range(self.rounds)
+        )
+
+
+def plan_fastlloyd(options: FastLloydOptions, budget: Budget, *, placement: Placement | None = None) -> NoisePlan:
+    """Spend a budget evenly on the rounds.
+
+    Privacy
+    -------
+    Neighbours: one record added to or removed from one party. Sensitivity and event: :class:`Offsets`, one joint
+    release a round. Theorem: docs/proofs/fastlloyd.md.
+    """
+    placement = placement or Aggregator()
+    scale = _choose_scale(options, budget, placement)
+    sensitivity, target = _calibrate(options, budget, scale)
+    rule = Offsets(
+        dimensions=options.dimensions,
+        radii=options.radii,
+        scale=scale,
+        count_weight=_weigh_count(options.dimensions, scale),
+        deviation=placement.total_variance(target) ** 0.5,
+    )
+    assert rule.sensitivity_of(1) == sensitivity
+    return NoisePlan(
+        budget=budget,
+        targets=(target,) * options.rounds,
+        rule=rule,
+        clusters=options.clusters,
+        placement=placement,
+    )
+
+
+def _weigh_count(dimensions: int, scale: int) -> int:
+    """w^2 : radius^2 = 1 : 2 sqrt(d), the split of FastLloyd's second version."""
+    return max(1, round(scale / math.sqrt(2.0 * math.sqrt(dimensions))))
+
+
+def _calibrate(options: FastLloydOptions, budget: Budget, scale: int) -> tuple[Sensitivity, Target]:
+    sensitivity = measure_contribution(options.dimensions, scale, _weigh_count(options.dimensions, scale))
+    return sensitivity, calibrate_rounds(budget, sensitivity, kind=options.kind, iterations=options.rounds)
+
+
+def _choose_scale(options: FastLloydOptions, budget: Budget, placement: Placement) -> int:
+    """The finest grid whose sums fit 32 bits, if a useful one does; else the finest there is, in 64 bits."""
+    if options.ring_bits == 64:
+        return _SCALE_MOST
+    scale = _SCALE_MOST
+    while scale >= _SCALE_LEAST:
+        _, target = _calibrate(options, budget, scale)
+        most = options.parties * options.max_records * scale + bound_noise(placement, target)
+        if most <= RING32.largest:
+            return scale
+        scale //= 2
+    return _SCALE_MOST

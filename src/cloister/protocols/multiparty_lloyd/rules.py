@@ -1,0 +1,207 @@
+"""Update rules: what a party puts into a round, and how the centres move by the sum of it.
+
+A rule holds public values only and is the same on every side, bit for bit. The exact ones are here; those whose sums
+carry noise come with a :class:`~cloister.protocols.multiparty_lloyd.noise.NoisePlan`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.errors import PrecisionError, RemoteProtocolError
+from cloister.kmeans.assignment import Assignment
+from cloister.kmeans.kernel import ClusterSums
+from cloister.kmeans.lloyd import update_centres
+from cloister.kmeans.postprocess import fold
+from cloister.kmeans.records import FloatArray, Records
+from cloister.numeric import FixedPoint
+from cloister.privacy.encoder import BoundedRecords, SumCountEncoder
+from cloister.privacy.units import Sensitivity
+
+
+class Rule(Protocol):
+    """How one round is computed. ``width`` integers a cluster travel."""
+
+    @property
+    def width(self) -> int:
+        """How many integers a cluster has in one update."""
+
+    def bound_sum(self, parties: int, max_records: int) -> int:
+        """The largest magnitude of an entry of the sum, by public values; decides the ring."""
+
+    def contribute(
+        self, records: Records, centres: FloatArray, round_: int, assignment: Assignment
+    ) -> NDArray[np.int64]:
+        """One party's exact integers, (k, width)."""
+
+    def move(self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int) -> FloatArray:
+        """The next centres, from the sum over ``members`` parties; a cluster that nobody joined keeps its own."""
+
+
+class NoisyRule(Rule, Protocol):
+    """A rule whose sums are released with noise."""
+
+    released: ClassVar[str]
+    """What is released of each cluster, in words."""
+    nearest_only: ClassVar[bool]
+    """Whether the sensitivity holds only if each record joins its nearest centre."""
+
+    def sensitivity_of(self, round_: int) -> Sensitivity:
+        """The largest norms of what one record contributes to a round."""
+
+    def read_counts(self, total: NDArray[np.int64]) -> FloatArray | None:
+        """The noisy number of records of each cluster; None where it is not released."""
+
+    def blur_centre(self, deviation: float, round_: int, cluster_records: float) -> float:
+        """By how much noise of this deviation on the sum moves a coordinate of a centre, in unit scaling."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactSums:
+    """d sums and a count for each cluster (thesis 5.2.1 (b), 5.3.1 (b)); mu_i = S_i / C_i.
+
+    ``max_records`` is the public cap on one party's records: no honest count exceeds it.
+    """
+
+    dimensions: int
+    fixed_point: FixedPoint
+    max_records: int
+
+    @property
+    def width(self) -> int:
+        """The sums and the count."""
+        return self.dimensions + 1
+
+    def bound_sum(self, parties: int, max_records: int) -> int:
+        """Each coordinate is at most 1 in magnitude, so |S_i| 2^f <= M N_max 2^f and C_i <= M N_max."""
+        return parties * max_records * self.fixed_point.scale
+
+    def contribute(
+        self, records: Records, centres: FloatArray, round_: int, assignment: Assignment
+    ) -> NDArray[np.int64]:
+        """S_li and C_li as integers: exact, since records lie on the fixed-point grid."""
+        exact = _sum_within_cap(records, centres, assignment, self.max_records)
+        return np.hstack([self.fixed_point.encode(exact.sums), exact.counts[:, None]])
+
+    def move(self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int) -> FloatArray:
+        """Divide; refuses sums that no honest records could give."""
+        self.check_sums(total, count_max=members * self.max_records)
+        return update_centres(self.fixed_point.decode(total[:, :-1]), total[:, -1], centres)
+
+    def check_sums(self, total: NDArray[np.int64], *, count_max: int) -> None:
+        """Refuse a negative count, or a sum larger than its count allows: a liar is noticed only if it is clumsy."""
+        sums, counts = total[:, :-1], total[:, -1:]
+        if (counts < 0).any() or (counts > count_max).any():
+            raise RemoteProtocolError(f"a cluster's count must be from 0 to {count_max}; some are not.")
+        limit = counts * self.fixed_point.scale  # no overflow: the ring was chosen for count_max
+        if (sums > limit).any() or (sums < -limit).any():  # not abs(): it maps -2^63 to itself
+            raise RemoteProtocolError("a cluster's sum must be at most its count times the bound; some are not.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExactCentroids:
+    """d coordinates of S_li / (M C_li) for each cluster (thesis 5.4.1): their sum is the average of local centres."""
+
+    dimensions: int
+    fixed_point: FixedPoint
+    max_records: int
+    parties: int
+
+    @property
+    def width(self) -> int:
+        """The coordinates."""
+        return self.dimensions
+
+    def bound_sum(self, parties: int, max_records: int) -> int:
+        """Scaled centroids are at most 2^f / M each, so their sum is at most 2^f + M after rounding."""
+        return self.fixed_point.scale + parties
+
+    def contribute(
+        self, records: Records, centres: FloatArray, round_: int, assignment: Assignment
+    ) -> NDArray[np.int64]:
+        """Scaled local centres; an empty local cluster leaves its centre where it is."""
+        exact = _sum_within_cap(records, centres, assignment, self.max_records)
+        return self.fixed_point.encode(average_locally(exact, centres) / self.parties)
+
+    def move(self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int) -> FloatArray:
+        """Average over those who stayed.
+
+        Parties scale by the agreed M before anyone knows who will drop out: the average is the sum times M / members.
+        """
+        moved = total / self.fixed_point.scale * (self.parties / members)
+        slack = self.parties / self.fixed_point.scale  # each party rounds once
+        if (np.abs(moved) > 1 + slack).any():
+            raise RemoteProtocolError("averaged centres must lie inside the public bounds; some do not.")
+        return np.clip(moved, -1.0, 1.0)
+
+
+def average_locally(exact: ClusterSums, centres: FloatArray) -> FloatArray:
+    """S_li / C_li; the old centre where a party has no record in a cluster."""
+    counts = exact.counts[:, None]
+    return np.where(counts > 0, exact.sums / np.maximum(counts, 1), centres)
+
+
+def _sum_within_cap(records: Records, centres: FloatArray, assignment: Assignment, max_records: int) -> ClusterSums:
+    """Sum a party's records; only where sums are exact may more than the cap be refused.
+
+    With noise an abort would tell records apart; a sum that wraps around spoils a centre and no one's privacy.
+    """
+    exact = assignment.sums(records, centres)
+    if int(exact.counts.max()) > max_records:
+        raise PrecisionError(
+            f"a party must hold at most max_records = {max_records} records, the public cap that "
+            "the ring was chosen for; this one holds more. Declare a larger cap with all parties."
+        )
+    return exact
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundedSums:
+    """Sums and weighted counts of records of bounded length, released with noise: thesis 7.2.4, made sound."""
+
+    encoder: SumCountEncoder
+    released: ClassVar[str] = "sums and counts"
+    nearest_only: ClassVar[bool] = True
+
+    @property
+    def width(self) -> int:
+        """The sums and the weighted count."""
+        return self.encoder.dimensions + 1
+
+    def bound_sum(self, parties: int, max_records: int) -> int:
+        """As :class:`ExactSums`, and the count is weighted."""
+        return parties * max_records * max(self.encoder.fixed_point.scale, self.encoder.count_weight)
+
+    def contribute(
+        self, records: Records, centres: FloatArray, round_: int, assignment: Assignment
+    ) -> NDArray[np.int64]:
+        """Sums of records that have passed the norm bound."""
+        exact = assignment.sums(BoundedRecords(records, self.encoder), centres)
+        return self.encoder.encode_sums(exact.sums, exact.counts)
+
+    def move(self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int) -> FloatArray:
+        """Divide noisy sums by noisy counts and fold the centres back (thesis 6.1.3); all of it post-processing.
+
+        A cluster whose noisy count is below one keeps its centre: its sum is noise.
+        """
+        counts = self.encoder.decode_counts(total)
+        seen = counts >= 1
+        moved = centres.copy()
+        moved[seen] = fold(self.encoder.decode_sums(total)[seen] / counts[seen, None], -1.0, 1.0)
+        return moved
+
+    def sensitivity_of(self, round_: int) -> Sensitivity:
+        """The encoder's, in every round."""
+        return self.encoder.sensitivity
+
+    def read_counts(self, total: NDArray[np.int64]) -> FloatArray:
+        """The noisy counts."""
+        return self.encoder.decode_counts(total)
+
+    def blur_centre(self, deviation: float, round_: int, cluster_records: float) -> float:
+        """The sum's noise over the number of records."""
+        return deviation * self.encoder.fixed_point.resolution / cluster_records

@@ -1,0 +1,159 @@
+"""The messages of the serverless sum, and their codec. Tags 1-3 belong to the seed agreement.
+
+Every ``box`` is sealed under a secret that the relay does not know (:mod:`cloister.crypto.keyed_box`); all it can check
+is a box's length. A hand comes from the relay itself, which deals it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from cloister.aggregation.seed_agreement import (
+    OpenSession,
+    PartyNumber,
+    Ready,
+    SealedSeeds,
+    SessionOpened,
+    ShareSeed,
+    TakeSeed,
+)
+from cloister.crypto import SignedSessionKey
+from cloister.wire import Codec
+
+RoundNumber = Annotated[int, Meta(ge=1, lt=2**20)]
+
+
+class Attempt(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """One try at the sum of a round: its number within the round, and who is in it, as a bitmap."""
+
+    round: RoundNumber
+    number: Annotated[int, Meta(ge=1, lt=2**16)]
+    members: bytes
+
+
+class Parcel(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A box and the party it goes to or comes from."""
+
+    party: PartyNumber
+    box: bytes
+
+
+class Total(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A finished sum: what the last member passed on, and what opens it."""
+
+    attempt: Attempt
+    box: bytes
+    reveals: tuple[Parcel, ...]
+    """From each member that stayed: the key of its own mask."""
+    recoveries: tuple[Parcel, ...] = ()
+    """If some left before they revealed theirs, from ``members_min`` others: their shares of the missing secrets."""
+
+
+class MeetPeers(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=4):
+    """The signed session keys of all who hold the seed; asks for shares of our mask secret."""
+
+    keys: tuple[SignedSessionKey, ...]
+
+
+class KeepShares(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=5):
+    """The others' shares for us."""
+
+    shares: tuple[Parcel, ...]
+
+
+class BeginRound(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=6):
+    """The sums a party has not seen yet; asks it to have its vector of this round ready."""
+
+    round: RoundNumber
+    news: tuple[Total, ...]
+
+
+class DrawNoise(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=7):
+    """Begins an attempt with joint noise: the dealer's hand; asks for the first opening."""
+
+    attempt: Attempt
+    hand: bytes
+
+
+class TakeOpenings(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=8):
+    """The other members' openings; asks for the next one."""
+
+    attempt: Attempt
+    openings: tuple[Parcel, ...]
+
+
+class AddVector(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=9):
+    """Thesis 7.3.1: the sum so far (nothing for the first); asks to add to it. Without joint noise no openings."""
+
+    attempt: Attempt
+    partial: bytes | None
+    openings: tuple[Parcel, ...] = ()
+
+
+class Reveal(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=10):
+    """All members have added; asks for the key of our own mask."""
+
+    attempt: Attempt
+
+
+class Recover(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=11):
+    """Some members left before they revealed their mask; asks for our shares of their secrets."""
+
+    attempt: Attempt
+    missing: bytes
+
+
+class Finish(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=12):
+    """The last sums."""
+
+    news: tuple[Total, ...]
+
+
+class DealtShares(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=4):
+    """A share of our mask secret for each other party."""
+
+    shares: tuple[Parcel, ...]
+
+
+class Opening(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=5):
+    """What we open to the group in one step of drawing noise."""
+
+    box: bytes
+
+
+class Passed(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=6):
+    """The sum so far with ours in it."""
+
+    box: bytes
+
+
+class Revealed(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=7):
+    """The key of our own mask, for the group."""
+
+    box: bytes
+
+
+class Recovered(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=8):
+    """Our shares of the missing members' secrets, for the group."""
+
+    box: bytes
+
+
+CODEC = Codec(
+    "serverless",
+    requests=OpenSession
+    | ShareSeed
+    | TakeSeed
+    | MeetPeers
+    | KeepShares
+    | BeginRound
+    | DrawNoise
+    | TakeOpenings
+    | AddVector
+    | Reveal
+    | Recover
+    | Finish,
+    replies=SessionOpened | SealedSeeds | Ready | DealtShares | Opening | Passed | Revealed | Recovered,
+)

@@ -1,0 +1,257 @@
+"""The relay: carries boxes from party to party, deals correlated randomness, and never holds a value it can read.
+
+One round::
+
+    BeginRound   → all present    take the sums missed, make this round's vector, in parallel
+    attempt:     DrawNoise, TakeOpenings, ...  → all members      with joint noise only; ``steps`` openings
+                 AddVector       → one member after the other     once around the ring
+                 a member is silent: begin again without it, with a higher attempt number
+    Reveal       → all members    the attempt stands from now on
+    Recover      → who revealed   only if a member is silent in Reveal; its vector stays in the sum
+
+A party that is silent once is in no later sum; with the finish it is sent the sums that it missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from cloister.aggregation import pack_members
+from cloister.aggregation.own_mask import MASK_KEY_BYTES
+from cloister.aggregation.seed_agreement import Ready, agree_on_seed_and_keys, expect, require_members
+from cloister.crypto import Entropy
+from cloister.crypto.keyed_box import TAG_BYTES
+from cloister.crypto.secret_sharing import SHARE_BYTES
+from cloister.errors import RemoteProtocolError
+from cloister.gmw import deal
+from cloister.protocols.serverless.messages import (
+    AddVector,
+    Attempt,
+    BeginRound,
+    DealtShares,
+    DrawNoise,
+    Finish,
+    KeepShares,
+    MeetPeers,
+    Opening,
+    Parcel,
+    Passed,
+    Recover,
+    Recovered,
+    Reveal,
+    Revealed,
+    TakeOpenings,
+    Total,
+)
+from cloister.protocols.serverless.terms import Terms
+from cloister.roles import Ask, Check, Coordinator, Message, Replies
+
+_Boxed = Opening | Passed | Revealed | Recovered
+_Reply = TypeVar("_Reply", bound=Message)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelayOutcome:
+    """What the relay knows when it is done."""
+
+    rounds: int
+    members: tuple[tuple[int, ...], ...]
+    """Who is in the sum of each round."""
+    attempts: tuple[int, ...]
+    """How many attempts each round took."""
+
+
+def relay(terms: Terms, *, entropy: Entropy, session: bytes) -> Coordinator[RelayOutcome]:
+    """Carry a whole session; ``entropy`` is for the hands it deals where the noise is joint."""
+    return _Relay(terms, entropy, session).run()
+
+
+class _Relay:
+    """One session: who is present, and the sums so far, in boxes."""
+
+    def __init__(self, terms: Terms, entropy: Entropy, session: bytes) -> None:
+        self._terms = terms
+        self._entropy = entropy
+        self._session = session
+        self._present: tuple[int, ...] = ()
+        self._totals: list[Total] = []
+        self._history: list[tuple[int, ...]] = []
+
+    def run(self) -> Coordinator[RelayOutcome]:
+        introduced = yield from self._introduce()
+        seen = dict.fromkeys(introduced, 0)  # how many rounds' sums each party is known to have
+        for round_ in range(1, self._terms.rounds + 1):
+            answers = yield self._ask(
+                f"round {round_} of {self._terms.rounds}",
+                {party: BeginRound(round_, tuple(self._totals[seen[party] :])) for party in self._present},
+                expect(Ready),
+            )
+            self._stay(_of_kind(answers, Ready))
+            seen.update(dict.fromkeys(self._present, round_ - 1))
+            yield from self._sum_round(round_)
+        yield self._ask(
+            "handing out the result",
+            {
+                party: Finish(tuple(self._totals[seen[party] :]))
+                for party in introduced
+                if len(self._totals) - seen[party] <= self._terms.backlog_max
+            },
+            expect(Ready),
+        )
+        return RelayOutcome(
+            rounds=len(self._totals),
+            members=tuple(self._history),
+            attempts=tuple(total.attempt.number for total in self._totals),
+        )
+
+    def _introduce(self) -> Coordinator[tuple[int, ...]]:
+        terms = self._terms
+        keys = yield from agree_on_seed_and_keys(
+            agreement=terms.digest,
+            directory=terms.directory,
+            session=self._session,
+            members_min=terms.members_min,
+            steps=terms.steps,
+        )
+        owners = {key.owner for key in keys}
+        answers = yield self._ask(
+            "introducing the parties to each other", dict.fromkeys(sorted(owners), MeetPeers(keys)), _shares_for(owners)
+        )
+        dealt = _of_kind(answers, DealtShares)
+        self._stay(dealt)
+        answers = yield self._ask(
+            "handing out shares of the masks",
+            {
+                party: KeepShares(
+                    tuple(
+                        Parcel(sender, parcel.box)
+                        for sender, reply in dealt.items()
+                        for parcel in reply.shares
+                        if parcel.party == party
+                    )
+                )
+                for party in self._present
+            },
+            expect(Ready),
+        )
+        self._stay(_of_kind(answers, Ready))
+        return self._present
+
+    # --- one round ------------------------------------------------------------------------------------------------
+
+    def _sum_round(self, round_: int) -> Coordinator[None]:
+        number, box = 0, None
+        while box is None:  # every failed attempt has lost a party, so this ends
+            number += 1
+            attempt = Attempt(round_, number, pack_members(self._present, self._terms.parties))
+            box = yield from self._try(attempt)
+        members = self._present
+        answers = yield self._ask(
+            f"opening the sum of round {round_}",
+            dict.fromkeys(members, Reveal(attempt)),
+            _box_of(Revealed, MASK_KEY_BYTES + TAG_BYTES),
+        )
+        reveals = _of_kind(answers, Revealed)
+        self._stay(reveals)
+        recoveries: Mapping[int, Recovered] = {}
+        missing = tuple(member for member in members if member not in reveals)
+        if missing:
+            answers = yield self._ask(
+                f"restoring the masks of {len(missing)} parties that left",
+                dict.fromkeys(reveals, Recover(attempt, pack_members(missing, self._terms.parties))),
+                _box_of(Recovered, len(missing) * SHARE_BYTES + TAG_BYTES),
+            )
+            recoveries = _of_kind(answers, Recovered)
+            self._stay(recoveries)
+        self._history.append(members)
+        self._totals.append(Total(attempt, box, _parcels(reveals), _parcels(recoveries)[: self._terms.members_min]))
+
+    def _try(self, attempt: Attempt) -> Coordinator[bytes | None]:
+        """Once around the ring; returns what the last member passed on, or None after a member was silent."""
+        members = self._present
+        openings: Mapping[int, Opening] = {}
+        if self._terms.joint is not None:
+            openings = yield from self._draw_noise(attempt)
+            if len(openings) < len(members):
+                return None
+        partial: bytes | None = None
+        for member in members:
+            answers = yield self._ask(
+                f"round {attempt.round} of {self._terms.rounds}: once around the ring",
+                {member: AddVector(attempt, partial, _parcels(openings, but=member))},
+                _box_of(Passed, self._terms.vector_box_bytes),
+            )
+            passed = _of_kind(answers, Passed)
+            if member not in passed:
+                self._stay(set(members) - {member})
+                return None
+            partial = passed[member].box
+        return partial
+
+    def _draw_noise(self, attempt: Attempt) -> Coordinator[Mapping[int, Opening]]:
+        """Deal, and carry openings; returns the last, which go around the ring, or too few if a member is silent."""
+        members = self._present
+        plan = self._terms.plan_noise(len(members))
+        hands = deal(plan, self._entropy)
+        requests: dict[int, Message] = {
+            member: DrawNoise(attempt, hand) for member, hand in zip(members, hands, strict=True)
+        }
+        for step, opening_bytes in enumerate(plan.opening_bytes, start=1):
+            answers = yield self._ask(
+                f"round {attempt.round} of {self._terms.rounds}: drawing noise, {step} of {plan.steps}",
+                requests,
+                _box_of(Opening, opening_bytes + TAG_BYTES),
+            )
+            openings = _of_kind(answers, Opening)
+            self._stay(openings)
+            if len(openings) < len(members):
+                break
+            requests = {member: TakeOpenings(attempt, _parcels(openings, but=member)) for member in members}
+        return openings
+
+    # --- helpers --------------------------------------------------------------------------------------------------
+
+    def _ask(self, label: str, requests: Mapping[int, Message], check: Check) -> Ask:
+        return Ask(label=label, requests=requests, check=check, steps=self._terms.steps)
+
+    def _stay(self, answered: Mapping[int, Message] | set[int]) -> None:
+        """Go on with these, if they are enough."""
+        self._present = tuple(sorted(answered))
+        require_members(len(self._present), self._terms.members_min, self._terms.parties)
+
+
+def _of_kind(answers: Replies, kind: type[_Reply]) -> dict[int, _Reply]:
+    """The replies by party number; who was silent is not in it."""
+    return {party: reply for party, reply in sorted(answers.items()) if isinstance(reply, kind)}
+
+
+def _parcels(replies: Mapping[int, _Boxed], but: int | None = None) -> tuple[Parcel, ...]:
+    return tuple(Parcel(party, reply.box) for party, reply in sorted(replies.items()) if party != but)
+
+
+def _box_of(kind: type[_Boxed], box_bytes: int) -> Check:
+    right_kind = expect(kind)
+
+    def check(party: int, reply: Message) -> None:
+        right_kind(party, reply)
+        assert isinstance(reply, kind)
+        if len(reply.box) != box_bytes:
+            raise RemoteProtocolError(f"party {party} must send a box of {box_bytes} bytes; got {len(reply.box)}.")
+
+    return check
+
+
+def _shares_for(owners: set[int]) -> Callable[[int, Message], None]:
+    def check(party: int, reply: Message) -> None:
+        if (
+            not isinstance(reply, DealtShares)
+            or [parcel.party for parcel in reply.shares] != sorted(owners - {party})
+            or any(len(parcel.box) != SHARE_BYTES + TAG_BYTES for parcel in reply.shares)
+        ):
+            raise RemoteProtocolError(
+                f"party {party} must deal one share to each of {len(owners) - 1} others; it did not."
+            )
+
+    return check

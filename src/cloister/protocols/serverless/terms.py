@@ -1,0 +1,143 @@
+"""What all parties of a serverless sum agree on, and what a party's own computation must offer to be summed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from math import inf
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.aggregation.own_mask import MASK_KEY_BYTES
+from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
+from cloister.crypto.keyed_box import TAG_BYTES
+from cloister.crypto.secret_sharing import SHARE_BYTES
+from cloister.errors import ConfigError
+from cloister.gmw import JointLaplace
+from cloister.numeric import Ring
+from cloister.wire.codec import DEFAULT_LIMIT_BYTES
+
+_PARCEL_BYTES = 8  # party number and MessagePack around a box
+
+
+class Walker(Protocol):
+    """A party's own computation: it makes a vector each round and moves on with the rounds' sums."""
+
+    def begin(self, seed: bytes, session: bytes) -> None:
+        """Take the seed that all parties know and the relay does not; given once, before anything else."""
+
+    def contribute(self, round_: int) -> NDArray[np.int64]:
+        """Charge this party's books and return its vector with its own noise; asked for once a round, in order."""
+
+    def take(self, round_: int, total: NDArray[np.int64], members: int) -> None:
+        """Take the sum of a round over so many parties; given once a round, in order, none left out.
+
+        A sum that cannot be is refused with :class:`~cloister.errors.RemoteProtocolError`, before anything has changed.
+        """
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointNoise:
+    """Discrete Laplace noise, P[x] ~ exp(-|x| / scale), on every entry of a sum, that the members draw together."""
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.scale < inf:
+            raise ConfigError(f"the scale of joint noise must be positive and finite; got {self.scale}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """The public side of a session.
+
+    Parameters
+    ----------
+    digest
+        Of everything that was agreed, these terms among it; parties with another digest refuse.
+    directory
+        The identity of each party, in order.
+    rounds, length
+        How many sums, of how many integers.
+    ring
+        Where the sums live; wide enough for them, noise included.
+    members_min
+        A sum is over at least so many parties, and takes so many to open. It is also the threshold of the shares that
+        restore the mask of a party that leaves: fewer than this cannot open a sum that was given up.
+    joint
+        Noise that the members draw together, if they do.
+    """
+
+    digest: bytes
+    directory: tuple[bytes, ...]
+    rounds: int
+    length: int
+    ring: Ring
+    members_min: int
+    joint: JointNoise | None = None
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.members_min <= self.parties:
+            raise ConfigError(
+                f"members_min must be from 2 to the number of parties, {self.parties}; got {self.members_min}. "
+                "A sum over one party is that party's vector."
+            )
+        if not 1 <= self.rounds < 2**20 or self.length < 1:
+            raise ConfigError(
+                f"there must be 1 to 2^20 - 1 rounds of at least one number; got {self.rounds} of {self.length}."
+            )
+        if self.backlog_max < 1:
+            raise ConfigError(
+                f"one round's sum must fit a message of {DEFAULT_LIMIT_BYTES} bytes; {self.length} numbers of "
+                f"{self.parties} parties do not. Use fewer clusters or columns."
+            )
+        if self.joint is not None:
+            self._check_noise(self.plan_noise(self.parties))
+
+    def _check_noise(self, plan: JointLaplace) -> None:
+        """Refuse now, rather than in the first round, what would not fit a message."""
+        openings = (self.parties - 1) * (max(plan.opening_bytes) + TAG_BYTES + _PARCEL_BYTES)
+        needed = max(plan.hand_bytes, openings + self.vector_box_bytes) + 4096
+        if needed > DEFAULT_LIMIT_BYTES:
+            raise ConfigError(
+                f"the hands and openings of joint noise must fit messages of {DEFAULT_LIMIT_BYTES} bytes; "
+                f"{self.length} numbers of {self.parties} parties need {needed}. Use fewer clusters or columns, or "
+                "noise shares."
+            )
+
+    @property
+    def parties(self) -> int:
+        """How many there are."""
+        return len(self.directory)
+
+    @property
+    def vector_box_bytes(self) -> int:
+        """A vector on its way."""
+        return self.length * self.ring.bits // 8 + TAG_BYTES
+
+    @property
+    def backlog_max(self) -> int:
+        """How many rounds' sums fit one message: a party that missed more cannot be told the rest."""
+        reveals = self.parties * (MASK_KEY_BYTES + TAG_BYTES + _PARCEL_BYTES)
+        recoveries = self.members_min * (self.parties * SHARE_BYTES + TAG_BYTES + _PARCEL_BYTES)
+        return (DEFAULT_LIMIT_BYTES - 4096) // (self.vector_box_bytes + reveals + recoveries + self.parties // 8 + 64)
+
+    @property
+    def steps(self) -> int:
+        """Expected steps: introduction, rounds (begin, draw noise, once around the ring, reveal), finish."""
+        openings = self.plan_noise(self.parties).steps if self.joint else 0
+        return SEED_STEPS + 2 + self.rounds * (2 + openings + self.parties) + 1
+
+    def plan_noise(self, members: int) -> JointLaplace:
+        """How so many members draw the noise."""
+        if self.joint is None:
+            raise ConfigError("noise must be joint to be drawn by the members together; these terms have none.")
+        return _plan(self.joint.scale, self.length, members, self.ring)
+
+
+@cache
+def _plan(scale: float, entries: int, members: int, ring: Ring) -> JointLaplace:
+    """A plan's digits and thresholds cost high-precision arithmetic: made once."""
+    return JointLaplace(scale=scale, entries=entries, parties=members, ring=ring)

@@ -1,0 +1,100 @@
+"""Pictures in one style; matplotlib is loaded only when one is drawn."""
+
+from __future__ import annotations
+
+import io
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cloister.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_DPI = 130
+# Okabe and Ito's colours, told apart with any common colour vision.
+BLUE, RED, GREEN, PINK, SKY, ORANGE, GREY, BLACK = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#E69F00",
+    "#7F7F7F",
+    "#000000",
+)
+
+
+def require_matplotlib() -> None:
+    """Refuse before hours of work, not after."""
+    if find_spec("matplotlib") is None:
+        raise MissingExtraError("cloister bench", "matplotlib", "report")
+
+
+def make_figure(width_in: float, height_in: float) -> Figure:
+    """Make an empty figure that makes room for its labels."""
+    require_matplotlib()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 (optional)
+    from matplotlib.figure import Figure  # noqa: PLC0415 (optional)
+    from matplotlib.layout_engine import ConstrainedLayoutEngine  # noqa: PLC0415 (optional)
+
+    figure = Figure(figsize=(width_in, height_in), dpi=_DPI, layout=ConstrainedLayoutEngine(w_pad=0.06, h_pad=0.06))
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save_figure(figure: Figure) -> bytes:
+    """Return a PNG file that depends on nothing but what was drawn."""
+    out = io.BytesIO()
+    figure.savefig(out, format="png", dpi=_DPI, metadata={"Software": None})
+    return out.getvalue()
+
+
+def tidy_axes(axes: Axes, *, title: str, x: str, y: str) -> None:
+    """Put titles on, and take away what is not needed."""
+    axes.set_title(title, fontsize=10, loc="left")
+    axes.set_xlabel(x, fontsize=9)
+    axes.set_ylabel(y, fontsize=9)
+    axes.tick_params(labelsize=8)
+    axes.grid(color="#E6E6E6", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def set_epsilon_ticks(axes: Axes, epsilons: tuple[float, ...]) -> None:
+    """A logarithmic axis with the values that were run, as far as they have room."""
+    from matplotlib.ticker import NullFormatter, NullLocator  # noqa: PLC0415 (optional)
+
+    axes.set_xscale("log")
+    shown: list[float] = []
+    for epsilon in epsilons:
+        if not shown or epsilon >= 1.45 * shown[-1]:
+            shown.append(epsilon)
+    axes.set_xticks(shown, [f"{epsilon:g}" for epsilon in shown])
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def set_loss_ticks(axes: Axes) -> None:
+    """A logarithmic axis whose ticks are plain numbers."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415 (optional)
+
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    steps = (1.0, 2.0, 5.0) if high / low < 100 else (1.0,)
+    if high / low < 4:
+        steps = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
+    axes.yaxis.set_major_locator(LogLocator(subs=steps))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def draw_line(axes: Axes, x: Any, means: Any, half_widths: Any, *, label: str, **style: Any) -> None:
+    """Draw a line with its 95 % interval as a shade."""
+    means, half_widths = np.asarray(means, dtype=float), np.nan_to_num(np.asarray(half_widths, dtype=float))
+    (line,) = axes.plot(x, means, label=label, **{"linewidth": 1.6, "marker": "o", "markersize": 3.2, **style})
+    low = np.maximum(means - half_widths, 0.02 * np.abs(means))  # a logarithmic axis has no place for less
+    axes.fill_between(x, low, means + half_widths, color=line.get_color(), alpha=0.15, linewidth=0)
