@@ -93,6 +93,30 @@ def test_what_does_not_fit_is_refused_with_what_to_do(protocol, rest, words):
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize(("part", "colluding"), [(0.5, 1), (0.3, 2)])
+def test_an_honest_part_says_how_many_may_collude(part, colluding):
+    job = parse(f'placement = "shared"\nhonest_fraction = {part}')
+    assert job.protocol.resolve_colluding_max(3) == colluding
+
+
+@pytest.mark.parametrize(
+    ("protocol", "words"),
+    [
+        (
+            'placement = "shared"\nhonest_fraction = 0.9',
+            "protocol.honest_fraction must leave at least one of 3 parties",
+        ),
+        ('placement = "shared"\nhonest_fraction = 1.5', "protocol.honest_fraction must be greater than 0 and less"),
+        ('placement = "shared"\nhonest_fraction = 0.5\ncolluding_max = 1', "must be left out with honest_fraction"),
+        ("honest_fraction = 0.5", 'protocol.honest_fraction must come with placement = "shared"'),
+    ],
+)
+def test_an_honest_part_that_does_not_fit_is_refused(protocol, words):
+    with pytest.raises(ConfigError) as caught:
+        parse(protocol)
+    assert words in str(caught.value)
+
+
 def test_sulloyd_keeps_its_promise_so_it_may_have_a_ledger():
     assert parse('variant = "sulloyd"', RECORDS + '\n[ledger]\npath = "ledgers"').ledger == "ledgers"
 

@@ -37,7 +37,7 @@ from cloister.crypto import Identity, Stream
 from cloister.data import Table, to_original
 from cloister.errors import InfeasibleError
 from cloister.job import Job
-from cloister.kmeans.assignment import Unconstrained
+from cloister.kmeans.assignment import DistanceConstrained, Unconstrained
 from cloister.kmeans.records import FloatArray
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.mechanisms import DiscreteLaplace
@@ -184,8 +184,11 @@ class LloydSessions:
         ]
         duty = duties[0] if self._plan.by_coordinator else None
         coordinator = coordinate(self._agreement, entropy=entropies[0], session=session, duty=duty)
-        with suppress(InfeasibleError):  # a party whose records fit no constraints stops the run, and all see that
-            run_local(coordinator, parties, codec=CODEC, session=session, threads=1)
+        # A party whose records fit no constraints stops the run, for all to see. With a thread for each party, the
+        # others have read the last total by then.
+        threads = len(parties) if isinstance(self._assignment, DistanceConstrained) else 1
+        with suppress(InfeasibleError):
+            run_local(coordinator, parties, codec=CODEC, session=session, threads=threads)
         return self._read(parties[ADVERSARY - 1].released_totals, own)
 
     def _read(self, totals: Sequence[NDArray[np.int64]], own: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -22,7 +22,7 @@ def check_budget(job: Job) -> None:
     """Refuse a budget that is none, any budget with a protocol that adds no noise, and noise without a budget."""
     budget, protocol = job.budget, job.protocol
     private = protocol.name in PRIVATE_PROTOCOLS
-    for key in ("noise", "norm_bound", "placement", "colluding_max"):
+    for key in ("noise", "norm_bound", "placement", "colluding_max", "honest_fraction"):
         if getattr(protocol, key) is not None and not private:
             what_to_do = f"The protocol {protocol.name} adds no noise: remove it."
             refuse(("protocol", key), f"come with one of {', '.join(PRIVATE_PROTOCOLS)}", protocol.name, what_to_do)
@@ -75,15 +75,29 @@ def _check_placement(protocol: ProtocolOptions, parties: int) -> None:
     if protocol.placement == "joint" and resolve_noise(protocol) != "laplace":
         what_to_do = 'Its binary digits can be sampled jointly; write noise = "laplace".'
         refuse(("protocol", "placement"), 'come with noise = "laplace"', '"joint" with Gaussian noise', what_to_do)
-    path: KeyPath = ("protocol", "colluding_max")
+    given = [key for key in ("colluding_max", "honest_fraction") if getattr(protocol, key) is not None]
     if protocol.placement != "shared":
-        if protocol.colluding_max is not None:
-            refuse(path, 'come with placement = "shared"', show_value(protocol.placement), "Remove it.")
+        for key in given:
+            refuse(("protocol", key), 'come with placement = "shared"', show_value(protocol.placement), "Remove it.")
         return
-    if protocol.colluding_max is None:
+    path: KeyPath = ("protocol", "colluding_max")
+    if not given:
         refuse(path, 'be given with placement = "shared"', "none", "Each party knows its own share: write at least 1.")
-    check_integer(path, protocol.colluding_max, 1, parties - 1)
-    least = parties - protocol.colluding_max + 1  # a party knows its own share: so many leave enough that it does not
+    if len(given) > 1:
+        refuse(path, "be left out with honest_fraction", "both", "They say the same: remove one.")
+    if protocol.honest_fraction is not None:
+        path = ("protocol", "honest_fraction")
+        if not 0 < check_number(path, protocol.honest_fraction) < 1:
+            refuse(path, "be greater than 0 and less than 1", show_value(protocol.honest_fraction))
+    else:
+        check_integer(path, protocol.colluding_max, 1, parties - 1)
+    colluding = protocol.resolve_colluding_max(parties) or 0
+    if colluding < 1:
+        must = f"leave at least one of {parties} parties that may collude"
+        refuse(
+            path, must, show_value(protocol.honest_fraction), "Each party knows its own share: choose a smaller part."
+        )
+    least = parties - colluding + 1  # a party knows its own share: so many leave enough that it does not
     if protocol.resolve_min_parties(parties) < least:
         must = f"be at least {least}: with fewer, one party's own share would leave less noise than promised"
         refuse(("protocol", "min_parties"), must, f"{protocol.min_parties} of {parties} parties")

@@ -84,7 +84,7 @@ def set_loss_ticks(axes: Axes) -> None:
 
     axes.set_yscale("log")
     low, high = axes.get_ylim()
-    steps = (1.0, 2.0, 5.0) if high / low < 100 else (1.0,)
+    steps: tuple[float, ...] = (1.0, 2.0, 5.0) if high / low < 100 else (1.0,)
     if high / low < 4:
         steps = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
     axes.yaxis.set_major_locator(LogLocator(subs=steps))
@@ -92,9 +92,13 @@ def set_loss_ticks(axes: Axes) -> None:
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def draw_line(axes: Axes, x: Any, means: Any, half_widths: Any, *, label: str, **style: Any) -> None:
-    """Draw a line with its 95 % interval as a shade."""
+def draw_line(
+    axes: Axes, x: Any, means: Any, half_widths: Any, *, label: str, signed: bool = False, **style: Any
+) -> None:
+    """Draw a line with its 95 % interval as a shade; ``signed`` where it may go below zero."""
     means, half_widths = np.asarray(means, dtype=float), np.nan_to_num(np.asarray(half_widths, dtype=float))
     (line,) = axes.plot(x, means, label=label, **{"linewidth": 1.6, "marker": "o", "markersize": 3.2, **style})
-    low = np.maximum(means - half_widths, 0.02 * np.abs(means))  # a logarithmic axis has no place for less
+    low = means - half_widths
+    if not signed:  # a logarithmic axis has no place for less
+        low = np.maximum(low, 0.02 * np.abs(means))
     axes.fill_between(x, low, means + half_widths, color=line.get_color(), alpha=0.15, linewidth=0)

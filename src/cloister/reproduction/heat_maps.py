@@ -19,6 +19,7 @@ from cloister.reproduction.trials import Trial
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
 
 _LINES = (PUBLISHED, SULLOYD, SOUND)
 _EPSILON = 1.0
@@ -70,16 +71,34 @@ class HeatMaps:
                     cell = lab.cell(self._list_cell(scope, line, k, d))
                     maps[line.key][i, j] = cell.loss.mean
                     rows.append(
-                        (self.family, k, d, line.key, line.guarantee, cell.loss.mean, cell.loss.half_width)
-                        + (cell.runs, cell.infeasible)
+                        (
+                            self.family,
+                            k,
+                            d,
+                            line.key,
+                            line.guarantee,
+                            cell.loss.mean,
+                            cell.loss.half_width,
+                            cell.runs,
+                            cell.infeasible,
+                        )
                     )
         base = maps[SULLOYD.key]
         reductions = {line.key: 100 * (1 - maps[line.key] / base) for line in (PUBLISHED, SOUND)}
         sizes = f"k, d = {scope.sizes[0]} to {scope.sizes[-1]}"
         return Product(
             table=Table(
-                columns=("data", "clusters", "dimensions", "method", "guarantee", "nicv", "nicv_ci95")
-                + ("runs", "infeasible"),
+                columns=(
+                    "data",
+                    "clusters",
+                    "dimensions",
+                    "method",
+                    "guarantee",
+                    "nicv",
+                    "nicv_ci95",
+                    "runs",
+                    "infeasible",
+                ),
                 rows=tuple(rows),
             ),
             summary=self._summarise(reductions),
@@ -121,11 +140,13 @@ class HeatMaps:
             axes.set_title(f"Reduction against SuLloyd, %: {line.label}", fontsize=8.5, loc="left")
         figure.colorbar(image, ax=list(panels[3:]), label="reduction, %", pad=0.01, aspect=30)
         panels[5].set_visible(False)
-        figure.suptitle(f"{self.title} again, epsilon 1, {scope.grid_sets} x {scope.grid_runs} runs a cell", fontsize=10)
+        figure.suptitle(
+            f"{self.title} again, epsilon 1, {scope.grid_sets} x {scope.grid_runs} runs a cell", fontsize=10
+        )
         return save_figure(figure)
 
 
-def _draw_map(axes: Axes, scope: Scope, values: FloatArray, *, cmap: str, low: float, high: float) -> object:
+def _draw_map(axes: Axes, scope: Scope, values: FloatArray, *, cmap: str, low: float, high: float) -> AxesImage:
     """Draw one map, with its numbers."""
     image = axes.imshow(values, origin="lower", aspect="auto", cmap=cmap, vmin=low, vmax=high)
     ticks = range(len(scope.sizes))

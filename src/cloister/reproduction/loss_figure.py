@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from cloister.reproduction.datasets import CLUSTERS, FileSet, load_points
-from cloister.reproduction.drawing import draw_line, make_figure, save_figure, set_epsilon_ticks, set_loss_ticks, tidy_axes
+from cloister.reproduction.drawing import (
+    draw_line,
+    make_figure,
+    save_figure,
+    set_epsilon_ticks,
+    set_loss_ticks,
+    tidy_axes,
+)
 from cloister.reproduction.estimates import Cell
 from cloister.reproduction.lab import Lab
 from cloister.reproduction.lines import ALL_LINES, LLOYD, PUBLISHED, SULLOYD, Line
@@ -48,7 +55,9 @@ def list_trials(scope: Scope, names: tuple[str, ...], lines: tuple[Line, ...]) -
     ]
 
 
-def collect_rows(scope: Scope, lab: Lab, names: tuple[str, ...], lines: tuple[Line, ...]) -> tuple[tuple[Value, ...], ...]:
+def collect_rows(
+    scope: Scope, lab: Lab, names: tuple[str, ...], lines: tuple[Line, ...]
+) -> tuple[tuple[Value, ...], ...]:
     """Write every point with what the authors' code gave."""
     peers = load_peers(scope)
     return tuple(

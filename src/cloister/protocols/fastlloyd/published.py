@@ -73,9 +73,9 @@ CENTROID_FLAW = (
     "one record and loses another moves by up to 2B / C. The noise is up to 2k times too small "
     "(docs/proofs/published-fastlloyd.md)."
 )
-OUTSIDE_FLAW = (
-    "Centres are not brought back into the domain, and an empty local cluster stands for its old centre: the first "
-    "record of a cluster can move it by more than the claimed B."
+EMPTY_FLAW = (
+    "An empty local cluster stands for its old centre, and its first record can move it by more than the claimed B: "
+    "centres are not brought back into the domain, or one party alone is averaged (docs/proofs/published-fastlloyd.md)."
 )
 
 
@@ -176,7 +176,8 @@ class PublishedOptions:
         """Why the printed guarantee does not hold; empty where it does."""
         if self.kind != "unconstrained":
             return CENTROID_FLAW if self.by_centroids else SUM_FLAW
-        return OUTSIDE_FLAW if self.by_centroids and self.post.centres == "none" else ""
+        far = self.post.centres == "none" or self.parties == 1
+        return EMPTY_FLAW if self.by_centroids and far else ""
 
     def count_rounds(self, epsilon: float) -> int:
         """T: given, or by the rule (section 5.4)."""
