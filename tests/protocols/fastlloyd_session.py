@@ -70,7 +70,7 @@ class ReplayingSampler:
 
 @dataclass
 class FastLloydSession:
-    """One job's roles; ``kind`` is "sound" or a preset."""
+    """One job's roles; ``kind`` is "sound" or a preset, ``records`` what is declared of a preset if it is not true."""
 
     kind: str = "sound"
     parts: list = None
@@ -81,7 +81,9 @@ class FastLloydSession:
     members_min: int = 1
     max_records: int = 1000
     start: tuple = START
+    initialisation: str = "sphere-packing"
     seed: int = 7
+    records: int = None
     options: dict = None
 
     def __post_init__(self):
@@ -100,7 +102,7 @@ class FastLloydSession:
     def published(self):
         return PublishedOptions(
             preset=self.kind,
-            records=sum(map(len, self.parts)),
+            records=self.records or sum(map(len, self.parts)),
             clusters=self.clusters,
             dimensions=self.dimensions,
             parties=self.parties,
@@ -139,7 +141,7 @@ class FastLloydSession:
             noise=self.plan,
             max_records=self.max_records,
             members_min=max(self.members_min, self.plan.members_min),
-            initialisation="given" if self.start else "sphere-packing",
+            initialisation="given" if self.start else self.initialisation,
             start=self.start,
             directory=tuple(identity(self.seed, number).public_bytes for number in range(1, self.parties + 1)),
         )

@@ -5,7 +5,6 @@ not; a chain of clusters shows by how much.
 """
 
 import math
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -192,7 +191,7 @@ ALONG = 2.0**-6  # what the chain loses of 2B
 
 
 def exceed(preset, *, clusters, dimensions, parties=2, **options):
-    """What one record more changes on a chain, as a multiple of the claimed L1 sensitivity; and in how many clusters."""
+    """What one record more changes on a chain, over the claimed L1 sensitivity; and in how many clusters."""
     alpha = 1.5 if preset in ("mna", "amn") else 1.25
     given_options, published = plan(
         preset,
@@ -257,18 +256,19 @@ def test_several_memberships_do_not_stop_the_chain(clusters):
         records=clusters * parties * SIZE,
         assignment="constrained-e-exclusive",
         memberships_max=e,
-        alpha_min=1.0,
+        alpha_min=1.03,
         alpha_max=1.0,
     )
+    assignment = options.make_assignment()
+    assert (assignment.size_min, assignment.size_max) == (SIZE - 1, SIZE)
     chain = build_chain(clusters, d, size=SIZE)
     step = chain.start[1] - chain.start[0]
     rows = chain.rows.copy()
     rows[SIZE - 1 : -1 : SIZE] -= step / 2  # those that move would rather stay: they are pushed out
     rows, record = GRID.quantise(rows[:-1]), GRID.quantise(chain.record)
-    assignment = replace(options.make_assignment(), size_min=SIZE - 1)
     difference = change(published.rule, rows, record, chain.start, assignment=assignment)
     assert np.count_nonzero(difference.any(axis=1)) == clusters
-    assert np.abs(difference).sum() > 1.9 / e * clusters * published.rule.sensitivity_of(1).l1
+    assert np.abs(difference).sum() > 0.93 * 2 / e * clusters * published.rule.sensitivity_of(1).l1
 
 
 def test_non_exclusive_clusters_all_swap_a_record():

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from cloister.data import Column
-from cloister.errors import BudgetError, TooFewPartiesError
+from cloister.errors import BudgetError, ConfigError, TooFewPartiesError
 from cloister.job import Budget, DataOptions, Job, JobParty, ProtocolOptions
 from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.privacy.accounting import Accountant
-from cloister.privacy.placement import Local, Shared
+from cloister.privacy.placement import Joint, Local, Shared
 from cloister.protocols.fastlloyd import ROUNDS
 from cloister.protocols.fastlloyd.published import CENTROID_FLAW, SUM_FLAW
 from cloister.protocols.multiparty_lloyd import LloydParty
@@ -271,3 +271,9 @@ def test_the_card_says_where_a_published_guarantee_fails(options, flaw):
     assert card.private is not bool(flaw)
     assert any("does not hold" in warning for warning in card.warnings) is bool(flaw)
     assert ("protects nobody by proof" in card.plain_words) is bool(flaw)
+
+
+def test_joint_noise_around_a_coordinator_is_refused_since_nobody_would_add_it():
+    session = FastLloydSession("sound", noise="laplace", placement=Joint(parties=3), options={"iterations": 2})
+    with pytest.raises(ConfigError, match="joint noise must be sampled by the parties in a ring"):
+        session.run()

@@ -116,11 +116,11 @@ def _declare_fewer(job: Job) -> Job:
 def _make_chain(job: Job) -> tuple[FloatArray, list[_Case]]:
     """A chain at the first party; the others hold what is left of the declared records, spread over the clusters."""
     options = make_published_options(job)
-    size = math.ceil(options.size_min / options.parties)
+    size, most = options.local_sizes
     reach = options.make_radii(1)[0] if options.kind == "distance-constrained" else math.inf
     chain = build_chain(job.k, options.dimensions, size=size, reach=reach)
     left = math.ceil((options.records - len(chain.rows)) / (options.parties - 1))
-    held = min(max(left, job.k * size), job.k * (options.size_max // options.parties))
+    held = min(max(left, job.k * size), job.k * most)
     spread = to_original(chain.start[np.arange(held) % job.k], job.columns)
     case = _Case(
         name="one more record, at the end of a chain of clusters that cannot be smaller",

@@ -7,12 +7,12 @@ data sets are public.
 Reading order: :mod:`.datasets`, :mod:`.scope` (how much is run), :mod:`.trials` (one run), :mod:`.estimates`,
 :mod:`.lab` (many), :mod:`.sessions` (timed ones), :mod:`.printed_fastlloyd` and :mod:`.printed_thesis` (what the texts
 print), :mod:`.peers`, :mod:`.drawing`, :mod:`.products`, then one module for each kind of artefact, :mod:`.catalogue`
-and :mod:`.reproduce`.
+and :mod:`.production`.
 """
 
 from cloister.reproduction.catalogue import ARTEFACTS, choose_artefacts
+from cloister.reproduction.production import reproduce
 from cloister.reproduction.products import Artefact, Product, Table
-from cloister.reproduction.reproduce import reproduce
 from cloister.reproduction.scope import Scope, find_data, make_scope
 
 __all__ = [

@@ -12,10 +12,18 @@ import numpy as np
 from cloister.protocols.fastlloyd import Correction, PostProcessing
 from cloister.reproduction.datasets import FileSet, load_points
 from cloister.reproduction.lab import Lab
-from cloister.reproduction.printed_thesis import RECORDS, SETS, TABLE_8_2, TABLE_8_3, TABLE_8_4, TABLE_8_5, LossRow
+from cloister.reproduction.printed_thesis import (
+    EPSILON,
+    RECORDS,
+    SETS,
+    TABLE_8_2,
+    TABLE_8_3,
+    TABLE_8_4,
+    TABLE_8_5,
+    LossRow,
+)
 from cloister.reproduction.products import Product, Table, Value
 from cloister.reproduction.scope import Scope
-from cloister.reproduction.time_tables import THESIS_EPSILON
 from cloister.reproduction.trials import Start, Trial
 
 _CORRECTIONS: tuple[Correction, ...] = get_args(Correction)
@@ -74,7 +82,7 @@ class Ablation:
 
     def _list_cell(self, scope: Scope, data: FileSet, choice: _Choice) -> list[Trial]:
         return [
-            Trial(data=data, method=self.method, run=run, epsilon=THESIS_EPSILON, post=choice.post, start=choice.start)
+            Trial(data=data, method=self.method, run=run, epsilon=EPSILON, post=choice.post, start=choice.start)
             for run in range(scope.ablation_runs)
         ]
 
@@ -115,9 +123,11 @@ class Ablation:
                     None if printed is None else printed.best_count,
                 )
             )
+            if printed is None and not best[choice.label]:
+                continue
             summary.append((choice.label, "ours", *ours, *((total,) if self.totals else ()), best[choice.label]))
             if printed is not None:
-                theirs = [printed.find(name) for name in names]
+                theirs = [None if name in scope.samples else printed.find(name) for name in names]
                 mean = float(np.mean([printed.find(n) / RECORDS[n] for n in names])) if names else None
                 summary.append(("", "printed", *theirs, *((mean,) if self.totals else ()), printed.best_count))
         widths_columns = tuple(f"wcss_{name}_ci95" for name in names)
@@ -148,7 +158,7 @@ class Ablation:
         place = "the best" if self.top == 1 else f"among the best {self.top}"
         notes = [
             f"{scope.ablation_runs} runs. BC: on how many sets a row is {place}; ours over the {sets} sets at hand, "
-            "the printed one over six. The set image is not at hand. The guarantee of all rows fails (constrained sizes)."
+            "the printed one over six: image is not at hand. The guarantee of all rows fails (constrained sizes)."
         ]
         if self.totals:
             printed = ", ".join(f"{c.printed.total} ({c.label})" for c in self.choices if c.printed is not None)
@@ -157,7 +167,10 @@ class Ablation:
                 f"size is an average as well: {printed}."
             )
         if len(self.choices) > len([c for c in self.choices if c.printed is not None]):
-            notes.append("Rows without printed numbers have BC = 0 in the thesis, which leaves them out.")
+            notes.append(
+                "Rows without printed numbers have BC = 0 in the thesis, which leaves them out; those with BC = 0 here "
+                "too are in the CSV file only."
+            )
         return (*notes, *scope.explain_missing(_find_names()))
 
 

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from cloister.errors import ConfigError
 from cloister.reproduction.ablations import ABLATIONS
 from cloister.reproduction.distance_figure import DistanceFigure
+from cloister.reproduction.empty_figure import EmptyFigure
 from cloister.reproduction.heat_maps import HeatMaps
-from cloister.reproduction.loss_figure import EmptyFigure, LossFigure
+from cloister.reproduction.loss_figure import LossFigure
+from cloister.reproduction.network_tables import NETWORK_TABLES
+from cloister.reproduction.overhead_table import OverheadTable
 from cloister.reproduction.products import Artefact
 from cloister.reproduction.serverless_figure import ServerlessFigure
 from cloister.reproduction.silhouette_figures import FIGURES
-from cloister.reproduction.time_tables import TABLE_8_6_ARTEFACT, TABLE_8_7_ARTEFACT, OverheadTable
 
 ARTEFACTS: tuple[Artefact, ...] = (
     LossFigure(),
@@ -22,8 +24,7 @@ ARTEFACTS: tuple[Artefact, ...] = (
     DistanceFigure(),
     OverheadTable(),
     *ABLATIONS,
-    TABLE_8_6_ARTEFACT,
-    TABLE_8_7_ARTEFACT,
+    *NETWORK_TABLES,
     *FIGURES,
     ServerlessFigure(),
 )

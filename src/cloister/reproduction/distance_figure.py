@@ -20,7 +20,7 @@ from cloister.reproduction.drawing import (
 )
 from cloister.reproduction.lab import Lab
 from cloister.reproduction.lines import CSULLOYD, PUBLISHED, SOUND, Line
-from cloister.reproduction.loss_figure import COLUMNS, collect_rows, list_trials
+from cloister.reproduction.loss_points import COLUMNS, collect_rows, list_trials
 from cloister.reproduction.printed_fastlloyd import DISTANCE_REDUCTION
 from cloister.reproduction.products import Product, Table, Value
 from cloister.reproduction.scope import Scope
@@ -36,10 +36,12 @@ def _constrain(line: Line, short: str) -> Line:
     return replace(
         line,
         key=f"{line.key}-distance",
+        short=f"{short}, distance",
         label=f"{short}, distance constrained",
         assignment="distance-constrained",
         dash="--",
         peer="",
+        peer_as_printed="",
     )
 
 
@@ -73,7 +75,7 @@ class DistanceFigure:
                     rows.append(
                         (
                             data.label,
-                            constrained.label,
+                            constrained.short,
                             epsilon,
                             100 * (1 - with_it.loss.mean / without.loss.mean),
                             f"{with_it.infeasible} of {with_it.runs}",
@@ -83,13 +85,13 @@ class DistanceFigure:
         return Product(
             table=Table(columns=COLUMNS, rows=collect_rows(scope, lab, _NAMES, _LINES)),
             summary=Table(
-                columns=("data", "method", "epsilon", "reduction of NICV, %", "no flow", "printed"),
+                columns=("data", "method", "epsilon", "NICV less by %", "no flow", "printed"),
                 rows=tuple(rows),
                 words=2,
             ),
             notes=(
                 "'no flow': runs that end because some cluster has fewer than its minimum within the radius; means are "
-                "over the others, and those are the easier ones.",
+                "over the others.",
                 *scope.explain_missing(_NAMES),
             ),
             picture=_draw(scope, lab),
@@ -109,8 +111,8 @@ def _draw(scope: Scope, lab: Lab) -> bytes | None:
         handles, labels, loc="outside lower center", ncols=2 if len(sets) > 1 else 1, fontsize=8, frameon=False
     )
     figure.suptitle(
-        f"Figure 7 again, {scope.runs} runs; numbers at dashed lines: runs of {scope.runs} without a flow",
-        fontsize=9,
+        f"Figure 7 again, {scope.runs} runs; numbers on top: how many of them had no flow, by colour",
+        fontsize=8,
         x=0.01,
         ha="left",
     )
@@ -118,23 +120,26 @@ def _draw(scope: Scope, lab: Lab) -> bytes | None:
 
 
 def _draw_panel(axes: Axes, scope: Scope, lab: Lab, data: FileSet) -> None:
-    """Lines, and beside each point how many runs had no flow."""
+    """Lines, and on top how many runs had no flow."""
     for line in _LINES:
         cells = [lab.cell(line.make_trials(data, epsilon, scope.runs)) for epsilon in scope.epsilons]
         means, widths = [cell.loss.mean for cell in cells], [cell.loss.half_width for cell in cells]
         draw_line(axes, scope.epsilons, means, widths, label=line.label, **line.style)
-        below = line.method == "published"
         for epsilon, cell in zip(scope.epsilons, cells, strict=True):
-            if cell.infeasible and cell.infeasible < cell.runs:
-                axes.annotate(
+            if cell.infeasible:
+                height = 0.99 if line.method == "published" else 0.93
+                axes.text(
+                    epsilon,
+                    height,
                     str(cell.infeasible),
-                    (epsilon, cell.loss.mean),
-                    xytext=(0, -11 if below else 5),
-                    textcoords="offset points",
-                    fontsize=7,
+                    transform=axes.get_xaxis_transform(),
                     ha="center",
+                    va="top",
+                    fontsize=7.5,
                     color=line.colour,
                 )
     set_epsilon_ticks(axes, scope.epsilons)
     set_loss_ticks(axes)
+    low, high = axes.get_ylim()
+    axes.set_ylim(low, 1.7 * high)  # room for the numbers
     tidy_axes(axes, title=f"{data.label}, k = {data.clusters}", x="epsilon", y="NICV")

@@ -1,7 +1,7 @@
 """Records dealt out to parties, and flows that are solved only once.
 
 All methods of one run start from the same centres with the same parts, so those with equal size constraints solve the
-same flow in their first round. On birch2 a flow takes a second and most runs have two rounds: remembering it saves half.
+same flow in their first round. On birch2 a flow takes a second and most runs have two rounds: remembering saves half.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from cloister.reproduction.drawing import (
     draw_line,
     make_figure,
     save_figure,
+    set_loss_ticks,
     tidy_axes,
 )
 from cloister.reproduction.lab import Lab
@@ -226,15 +227,12 @@ def _draw_deviations(axes: Axes, noise: NoiseKind) -> None:
 
 def _set_ticks(axes: Axes) -> None:
     """Logarithmic both ways, with the numbers of parties and plain numbers."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator  # noqa: PLC0415 (optional)
+    from matplotlib.ticker import NullLocator  # noqa: PLC0415 (optional)
 
     axes.set_xscale("log")
-    axes.set_yscale("log")
+    set_loss_ticks(axes)
     axes.set_xticks(PARTY_COUNTS, [str(parties) for parties in PARTY_COUNTS])
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axes.yaxis.set_minor_locator(NullLocator())
 
 
 _COLUMNS = (

@@ -22,7 +22,7 @@ from cloister.reproduction.drawing import (
     tidy_axes,
 )
 from cloister.reproduction.lab import Lab
-from cloister.reproduction.lines import FAILS
+from cloister.reproduction.lines import FAILS, WARNING
 from cloister.reproduction.printed_thesis import EMPTY_ON_BIRCH2
 from cloister.reproduction.products import Product, Table, Value
 from cloister.reproduction.scope import Scope
@@ -49,18 +49,23 @@ class _Setting:
         return "constrained-exclusive" if self.constrained else "unconstrained"
 
     @property
+    def legend(self) -> str:
+        """The setting, and a warning where one is due."""
+        return f"{self.label} ({WARNING})" if self.guarantee == FAILS else self.label
+
+    @property
     def guarantee(self) -> str:
         """Whether epsilon can be relied on."""
         if not self.private:
-            return "none: no privacy"
-        return FAILS if self.constrained else "holds with n public"
+            return "no privacy"
+        return FAILS if self.constrained else "holds, n public"
 
 
 _SETTINGS = (
     _Setting(label="unconstrained, no privacy", constrained=False, private=False, colour=GREY),
     _Setting(label="constrained, no privacy", constrained=True, private=False, colour=GREEN),
     _Setting(label="unconstrained, private", constrained=False, private=True, colour=BLUE),
-    _Setting(label=f"constrained, private ({FAILS})", constrained=True, private=True, colour=RED),
+    _Setting(label="constrained, private", constrained=True, private=True, colour=RED),
 )
 
 
@@ -139,7 +144,8 @@ class SilhouetteFigure:
                             summary.append(
                                 (
                                     protocol,
-                                    setting.label,
+                                    setting.label.split(",")[0],
+                                    setting.guarantee,
                                     shown,
                                     cell.silhouette.mean,
                                     cell.silhouette.half_width,
@@ -150,13 +156,13 @@ class SilhouetteFigure:
         return Product(
             table=Table(columns=_COLUMNS, rows=tuple(rows)),
             summary=Table(
-                columns=("protocol", "setting", "epsilon", "silhouette", "± 95 %", "empty", "printed empty (8.5.3)"),
+                columns=("", "sizes", "guarantee", "epsilon", "silhouette", "± 95 %", "empty", "printed"),
                 rows=tuple(summary),
-                words=2,
+                words=3,
             ),
             notes=(
                 f"Silhouettes on a fixed sample of at most {scope.silhouette_records:,} records; {scope.runs} runs. "
-                "The thesis prints no silhouettes, and of empty clusters what the last column says, for birch2.",
+                "The thesis prints no silhouettes; 'printed' are its numbers of empty clusters, of birch2 (8.5.3).",
                 *scope.explain_missing((self.data_name,)),
             ),
             picture=self._draw(scope, lab),
@@ -176,7 +182,9 @@ class SilhouetteFigure:
         panels = figure.subplots(1, 2, sharey=True)
         for axes, (protocol, method) in zip(panels, _PROTOCOLS, strict=True):
             self._draw_panel(axes, scope, lab, sets[0], method)
-            tidy_axes(axes, title=f"{sets[0].label}, {protocol}", x="epsilon", y="silhouette")
+            tidy_axes(
+                axes, title=f"{sets[0].label}, {protocol}", x="epsilon", y="silhouette" if protocol == "NMA" else ""
+            )
         handles, labels = panels[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8.5, frameon=False)
         figure.suptitle(f"{self.title.split(':')[0]} again, {scope.runs} runs", fontsize=9, x=0.01, ha="left")
@@ -195,7 +203,7 @@ class SilhouetteFigure:
                 scope.thesis_epsilons,
                 means,
                 widths,
-                label=setting.label,
+                label=setting.legend,
                 color=setting.colour,
                 signed=True,
                 **style,

@@ -23,6 +23,8 @@ from cloister.protocols.fastlloyd.relocation import relocate
 
 _DOUBT = 0.5
 """How much of the expected noise a step must exceed: a step is shortened by this part of noise^2 / step^2."""
+_NO_STEP = 1e-150
+"""A squared step below this is none; quotients by it do not overflow."""
 _QUIET_ROUNDS = 1
 """Rounds before the last in which no cluster is moved elsewhere: whoever is moved needs a round to settle."""
 
@@ -106,11 +108,11 @@ class Offsets:
         counts = self.read_counts(total)
         divisors = np.maximum(counts, 1.0)[:, None]
         steps = total[:, :-1] * unit / divisors
-        squares = np.square(steps).sum(axis=1, keepdims=True)
+        squares = np.maximum(np.square(steps).sum(axis=1, keepdims=True), _NO_STEP)
         noise_squares = self.dimensions * np.square(self.deviation * unit / divisors)
         # James and Stein's factor, with half their shrinkage; and no average of offsets is longer than the radius.
-        certain = np.maximum(0.0, 1.0 - _DOUBT * noise_squares / np.maximum(squares, 1e-300))
-        limit = radius / np.sqrt(np.maximum(squares, 1e-300))
+        certain = np.maximum(0.0, 1.0 - _DOUBT * noise_squares / squares)
+        limit = radius / np.sqrt(squares)
         moved = fold(centres + steps * np.minimum(certain, limit), -1.0, 1.0)
         if round_ >= len(self.radii) - _QUIET_ROUNDS:
             return moved

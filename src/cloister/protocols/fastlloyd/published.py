@@ -73,6 +73,10 @@ CENTROID_FLAW = (
     "one record and loses another moves by up to 2B / C. The noise is up to 2k times too small "
     "(docs/proofs/published-fastlloyd.md)."
 )
+OVERLAP_FLAW = (
+    "The sensitivity is claimed as B for each of k clusters: where every cluster takes its c_min nearest records, one "
+    "record more takes another's place in each of them, and a sum moves by up to 2B (docs/proofs/published-fastlloyd.md)."
+)
 EMPTY_FLAW = (
     "An empty local cluster stands for its old centre, and its first record can move it by more than the claimed B: "
     "centres are not brought back into the domain, or one party alone is averaged (docs/proofs/published-fastlloyd.md)."
@@ -124,7 +128,7 @@ class PublishedOptions:
 
     def __post_init__(self) -> None:
         low, high = self.local_sizes
-        if low > high:
+        if low > high and self.kind not in ("unconstrained", "constrained-non-exclusive"):
             raise ConfigError(
                 "each party's part of the cluster sizes, from ceil(c_min / M) to floor(c_max / M), must hold a number; "
                 f"got from {low} to {high} for N = {self.records}, k = {self.clusters}, M = {self.parties}. "
@@ -175,6 +179,8 @@ class PublishedOptions:
     def flaw(self) -> str:
         """Why the printed guarantee does not hold; empty where it does."""
         if self.kind != "unconstrained":
+            if self.kind == "constrained-non-exclusive":
+                return OVERLAP_FLAW
             return CENTROID_FLAW if self.by_centroids else SUM_FLAW
         far = self.post.centres == "none" or self.parties == 1
         return EMPTY_FLAW if self.by_centroids and far else ""

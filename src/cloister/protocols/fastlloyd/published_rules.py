@@ -35,9 +35,11 @@ class PostProcessing:
 
 
 def correct(values: FloatArray, how: Correction, low: float, high: float) -> FloatArray:
-    """Bring values into their domain, or leave them."""
+    """Bring values into their domain, which may be one number, or leave them."""
     if how == "none":
         return values
+    if low == high:
+        return np.full_like(values, low)
     return fold(values, low, high) if how == "fold" else truncate(values, low, high)
 
 

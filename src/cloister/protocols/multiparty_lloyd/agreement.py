@@ -17,6 +17,7 @@ from cloister.kmeans.initialisation import random_in_domain, sphere_packing
 from cloister.kmeans.records import FloatArray
 from cloister.numeric import FixedPoint, Ring, choose_ring
 from cloister.numeric.ring import RingBits
+from cloister.privacy.placement import Joint
 from cloister.protocols.leakage import LeakageTable, Learns, Row
 from cloister.protocols.multiparty_lloyd.noise import NoisePlan
 from cloister.protocols.multiparty_lloyd.rules import ExactCentroids, ExactSums, Rule
@@ -147,6 +148,14 @@ class Agreement:
             )
         if not (np.abs(np.array(self.start)) <= 1).all():
             raise ConfigError("start must lie inside the public bounds, finite; it does not. Move the centres inside.")
+
+    def require_star(self) -> None:
+        """Refuse noise that no star adds: its sums would be released without any."""
+        if self.noise is not None and isinstance(self.noise.placement, Joint):
+            raise ConfigError(
+                "joint noise must be sampled by the parties in a ring (protocols.serverless); got a session around a "
+                "coordinator, where nobody would add it. Use placement aggregator, shared or local."
+            )
 
     @property
     def breaks_if(self) -> str:

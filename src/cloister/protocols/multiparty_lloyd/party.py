@@ -57,6 +57,7 @@ class LloydParty:
         assignment: Assignment | None = None,
         duty: NoiseDuty | None = None,
     ) -> None:
+        agreement.require_star()
         self._number = number
         self._agreement = agreement
         self._session = session

@@ -65,7 +65,7 @@ def reproduce(
         lab = Lab(steps=steps, executor=executor, on_progress=on_progress)
         consoles = (console, make_console(file))
         for each in consoles:
-            each.print(f"FastLloyd and the thesis, reproduced. {scope.note}", soft_wrap=True)
+            each.print(f"FastLloyd and the thesis, reproduced. {scope.note}")
         for artefact in artefacts:
             lab.measure(artefact.name, listed[artefact.name])
             product = artefact.make(scope, lab)
