@@ -1,4 +1,6 @@
-"""The command line: ``cloister demo | init | plan | run | predict | audit | ledger | bench | networks``. One module a command.
+"""The command line: ``cloister demo | init | plan | run | predict | audit | ledger | bench | networks``.
+
+One module a command.
 
 Results go to standard output; progress, warnings and errors go to standard error. Numerical modules are
 imported when a command runs, so that ``cloister --help`` answers at once.

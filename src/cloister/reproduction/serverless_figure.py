@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from cloister.privacy.placement import Aggregator, Joint, Local, Placement, Shared
 from cloister.privacy.units import Budget
-from cloister.protocols.fastlloyd import FastLloydOptions, plan_fastlloyd
+from cloister.protocols.fastlloyd import ROUNDS, FastLloydOptions, plan_fastlloyd
 from cloister.protocols.fastlloyd.offsets import Offsets
 from cloister.protocols.multiparty_lloyd.noise import NoiseKind
 from cloister.reproduction.datasets import CLUSTERS, FileSet
@@ -186,7 +186,7 @@ class ServerlessFigure:
                 rows=tuple(summary),
             ),
             notes=(
-                f"s1's shape (k = 15, d = 2) at epsilon 1 and 8 rounds; Gaussian: delta = 1/(n ln n). NICV with "
+                f"s1's shape (k = 15, d = 2) at epsilon 1 and {ROUNDS} rounds; Gaussian: delta = 1/(n ln n). NICV with "
                 f"Laplace noise, {scope.runs} runs. The papers discuss this without numbers.",
                 *scope.explain_missing(_NAMES),
             ),

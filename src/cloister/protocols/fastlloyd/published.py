@@ -75,7 +75,8 @@ CENTROID_FLAW = (
 )
 OVERLAP_FLAW = (
     "The sensitivity is claimed as B for each of k clusters: where every cluster takes its c_min nearest records, one "
-    "record more takes another's place in each of them, and a sum moves by up to 2B (docs/proofs/published-fastlloyd.md)."
+    "record more takes another's place in each of them, and a sum moves by up to 2B "
+    "(docs/proofs/published-fastlloyd.md)."
 )
 EMPTY_FLAW = (
     "An empty local cluster stands for its old centre, and its first record can move it by more than the claimed B: "
