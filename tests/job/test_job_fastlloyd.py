@@ -5,7 +5,7 @@ import math
 import pytest
 
 from cloister.errors import ConfigError
-from cloister.job import parse_job
+from cloister.job import ProtocolOptions, parse_job
 
 JOB = """name = "j"
 [clusters]
@@ -115,6 +115,20 @@ def test_an_honest_part_that_does_not_fit_is_refused(protocol, words):
     with pytest.raises(ConfigError) as caught:
         parse(protocol)
     assert words in str(caught.value)
+
+
+def test_an_honest_part_is_not_rounded_to_more_honest_parties_than_were_said():
+    """0.28 * 25 is 7.000000000000001 in doubles: eight honest parties would be relied on."""
+    options = ProtocolOptions(placement="shared", honest_fraction=0.28)
+    assert options.resolve_colluding_max(25) == 18
+
+
+@pytest.mark.parametrize("variant", ["published", "amn"])
+def test_a_ledger_is_refused_wherever_the_guarantee_fails(variant):
+    options = f'variant = "{variant}"\nassignment = "unconstrained"\npostprocess = ["none", "none", "none"]'
+    with pytest.raises(ConfigError, match="ledger must be left out with variant"):
+        parse(options, RECORDS + '\n[ledger]\npath = "ledgers"')
+    assert parse(options.replace('"none"]', '"fold"]'), RECORDS + '\n[ledger]\npath = "ledgers"').ledger
 
 
 def test_sulloyd_keeps_its_promise_so_it_may_have_a_ledger():

@@ -49,7 +49,7 @@ def check_budget(job: Job) -> None:
         refuse(("budget", "delta"), "be greater than 0 with Gaussian noise", show_value(budget.delta), what_to_do)
     if protocol.name != SYNOPSIS:
         _check_lloyd_noise(budget, protocol)
-    _check_placement(protocol, len(job.parties))
+    _check_placement(protocol, len(job.parties), budget.delta)
 
 
 def _check_lloyd_noise(budget: Budget, protocol: ProtocolOptions) -> None:
@@ -67,7 +67,7 @@ def _check_lloyd_noise(budget: Budget, protocol: ProtocolOptions) -> None:
         refuse(("protocol", "norm_bound"), "be greater than 0", show_value(protocol.norm_bound))
 
 
-def _check_placement(protocol: ProtocolOptions, parties: int) -> None:
+def _check_placement(protocol: ProtocolOptions, parties: int, delta: float) -> None:
     """Refuse shares of noise that dropouts or colluding parties would leave too small."""
     if protocol.placement is not None:
         known = PLACEMENTS[:-1] if protocol.name == SYNOPSIS else PLACEMENTS
@@ -75,6 +75,9 @@ def _check_placement(protocol: ProtocolOptions, parties: int) -> None:
     if protocol.placement == "joint" and resolve_noise(protocol) != "laplace":
         what_to_do = 'Its binary digits can be sampled jointly; write noise = "laplace".'
         refuse(("protocol", "placement"), 'come with noise = "laplace"', '"joint" with Gaussian noise', what_to_do)
+    if protocol.placement == "joint" and delta == 0:
+        what_to_do = "Its law is within 2^-80 of the stated one, and delta pays for that: write delta = 1e-6."
+        refuse(("budget", "delta"), "be greater than 0 with joint noise", "0", what_to_do)
     given = [key for key in ("colluding_max", "honest_fraction") if getattr(protocol, key) is not None]
     if protocol.placement != "shared":
         for key in given:

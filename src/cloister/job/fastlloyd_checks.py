@@ -89,7 +89,8 @@ def _check_published(job: Job) -> None:
         refuse(("protocol", "rho"), "be greater than 0 and at most 1", show_value(protocol.rho))
     _check_postprocess(protocol)
     kind = _check_assignment(protocol, job.k)
-    if kind == "unconstrained":
+    far_centres = protocol.postprocess is not None and protocol.postprocess[2] == "none"
+    if kind == "unconstrained" and not (far_centres and protocol.variant in ("published", "amn")):
         return
     if kind == "distance-constrained" and protocol.placement == "joint":
         what_to_do = "Its noise shrinks with the radius, and joint noise is the same in all rounds: place it otherwise."

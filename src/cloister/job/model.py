@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
@@ -114,7 +115,7 @@ class ProtocolOptions:
         """Return ``colluding_max``, or how many the honest part leaves; None where neither is given."""
         if self.honest_fraction is None:
             return self.colluding_max
-        return parties - math.ceil(self.honest_fraction * parties)
+        return parties - math.ceil(Fraction(str(self.honest_fraction)) * parties)  # 0.28 of 25 is 7, in doubles more
 
     @property
     def full_variant(self) -> str:

@@ -35,7 +35,7 @@ from cloister.protocols.multiparty_lloyd import (
 from cloister.protocols.noise_holders import describe_break_in_ring
 from cloister.protocols.synopsis.settings import SYNOPSIS
 from cloister.simulation.lloyd_plans import bound_records, make_noise_plan, make_published_options, name_variant
-from cloister.simulation.ring import walk_in_ring
+from cloister.simulation.ring import make_terms, walk_in_ring
 from cloister.simulation.stage import Played, Stage, Walked, find_common_centres
 from cloister.simulation_desks import Desks, open_desks
 
@@ -56,6 +56,7 @@ def play_lloyd(stage: Stage) -> Played:
     job = stage.job
     agreement = make_agreement(job, stage.directory)
     in_ring = job.protocol.topology == "ring"
+    check_before_paying(job, agreement, in_ring=in_ring)
     opened = _open_desks(stage, agreement, in_ring=in_ring)
     with nullcontext() if opened is None else closing(opened) as desks:
         if desks is not None and agreement.noise is not None:
@@ -76,6 +77,19 @@ def play_lloyd(stage: Stage) -> Played:
         middleman=_name_middleman(in_ring),
         released_records=None if counts is None else max(0.0, float(counts.sum())),
     )
+
+
+def check_before_paying(job: Job, agreement: Agreement, *, in_ring: bool) -> None:
+    """Refuse now what would be refused later: a ledger pays for all rounds before the first."""
+    if in_ring:
+        make_terms(agreement)
+    else:
+        agreement.require_star()
+    if job.ledger is not None and agreement.noise is not None and agreement.noise.flaw:
+        raise ConfigError(
+            "a ledger must be left out where the guarantee as published does not hold; got one. Remove [ledger] and "
+            f'use records that need no protection, or set variant = "sound". {agreement.noise.flaw}'
+        )
 
 
 def _walk_in_star(stage: Stage, agreement: Agreement, assignment: Assignment, desks: Desks | None) -> Walked:
@@ -187,7 +201,7 @@ def _make_card(
             declared_records=declared_records,
             centre_noise=None if records is None else plan.blur_centre(max(1.0, records / plan.clusters)),
             shares_missing=agreement.parties - min(map(len, walked.run.result.members)),
-            parties_in_sum=agreement.parties,
+            parties_in_sum=min(map(len, walked.run.result.members)),
             flaw=plan.flaw,
         ),
         middleman=_name_middleman(in_ring),

@@ -41,6 +41,7 @@ from cloister.protocols.fastlloyd.published_rules import (
 from cloister.protocols.fastlloyd.rounds import RHO, count_rounds_by_centroids, count_rounds_by_sums, split_count
 from cloister.protocols.multiparty_lloyd import NoisePlan
 from cloister.protocols.multiparty_lloyd.noise import calibrate_rounds
+from cloister.protocols.noise_holders import reserve_delta
 
 Preset = Literal["published", "csulloyd", "sulloyd", "mna", "amn"]
 AssignmentKind = Literal[
@@ -69,9 +70,9 @@ SUM_FLAW = (
     "and loses another, and its sums move by up to 2B (docs/proofs/published-fastlloyd.md)."
 )
 CENTROID_FLAW = (
-    f"The sensitivity of a centroid is claimed as B / c_min: {_PATHS.format(clusters='one')}; and a mean that gains "
-    "one record and loses another moves by up to 2B / C. The noise is up to 2k times too small "
-    "(docs/proofs/published-fastlloyd.md)."
+    "The sensitivity of a centroid is claimed as E B / c_min, or 2 eta_d / c_min with a distance constraint: "
+    f"{_PATHS.format(clusters='E')}; and a mean that gains one record and loses another moves by up to 2B / C. "
+    "The noise is up to 2k times too small (docs/proofs/published-fastlloyd.md)."
 )
 OVERLAP_FLAW = (
     "The sensitivity is claimed as B for each of k clusters: where every cluster takes its c_min nearest records, one "
@@ -173,6 +174,8 @@ class PublishedOptions:
         """c_max of all parties together; N without constraints."""
         if self.kind == "unconstrained":
             return self.records
+        if self.kind == "constrained-non-exclusive":  # each takes its c_min nearest, no more
+            return self.size_min
         alpha = self.alpha_max if self.alpha_max is not None else _ALPHAS[self.preset][1]
         return math.floor(alpha * self.records / self.clusters)
 
@@ -262,6 +265,8 @@ def plan_published(options: PublishedOptions, budget: Budget, *, placement: Plac
             constraints=constraints,
             post=options.post,
         )
+    placement = placement or Aggregator()
+    budget = reserve_delta(budget, placement, rounds)
     pure = Budget(epsilon=budget.epsilon, delta=0.0, unit=budget.unit)
     targets = {
         sensitivity: calibrate_rounds(pure, sensitivity, kind="laplace", iterations=rounds)
@@ -272,6 +277,6 @@ def plan_published(options: PublishedOptions, budget: Budget, *, placement: Plac
         targets=tuple(targets[rule.sensitivity_of(t)] for t in range(1, rounds + 1)),
         rule=rule,
         clusters=options.clusters,
-        placement=placement or Aggregator(),
+        placement=placement,
         flaw=options.flaw,
     )

@@ -19,7 +19,7 @@ from cloister.kmeans.postprocess import fold, truncate
 from cloister.kmeans.records import FloatArray, Records
 from cloister.numeric import FixedPoint
 from cloister.privacy.units import Sensitivity
-from cloister.protocols.multiparty_lloyd.rules import average_locally
+from cloister.protocols.multiparty_lloyd.rules import average_locally, sum_on_grid
 
 Correction = Literal["none", "truncate", "fold"]
 """What is done with a noisy value outside its domain (thesis 6.1.3)."""
@@ -106,8 +106,8 @@ class PublishedSums:
         self, records: Records, centres: FloatArray, round_: int, assignment: Assignment
     ) -> NDArray[np.int64]:
         """S_li and w C_li as integers."""
-        exact = self.constraints.at_round(assignment, round_).sums(records, centres)
-        return np.hstack([self.fixed_point.encode(exact.sums), self.count_weight * exact.counts[:, None]])
+        at_round = self.constraints.at_round(assignment, round_)
+        return sum_on_grid(records, centres, at_round, self.fixed_point, self.count_weight)
 
     def read_counts(self, total: NDArray[np.int64]) -> FloatArray:
         """The noisy counts."""

@@ -21,7 +21,7 @@ from cloister.privacy.placement import Aggregator, Joint, Placement
 from cloister.privacy.samplers import check_draw
 from cloister.privacy.units import Budget, Sensitivity
 from cloister.protocols.multiparty_lloyd.rules import BoundedSums, NoisyRule
-from cloister.protocols.noise_holders import bound_noise, count_members_min, is_by_coordinator
+from cloister.protocols.noise_holders import bound_noise, count_members_min, is_by_coordinator, reserve_delta
 
 NoiseKind = Literal["gaussian", "laplace"]
 Target = DiscreteGaussian | DiscreteLaplace
@@ -127,11 +127,13 @@ def plan_noise(
         count_weight=balance_count_weight(dimensions, fixed_point),
         norm_bound=norm_bound,
     )
+    placement = placement or Aggregator()
+    budget = reserve_delta(budget, placement, iterations)
     target = calibrate_rounds(budget, encoder.sensitivity, kind=kind, iterations=iterations)
     return NoisePlan(
         budget=budget,
         targets=(target,) * iterations,
         rule=BoundedSums(encoder=encoder),
         clusters=clusters,
-        placement=placement or Aggregator(),
+        placement=placement,
     )

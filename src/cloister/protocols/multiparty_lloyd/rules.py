@@ -13,14 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.errors import PrecisionError, RemoteProtocolError
-from cloister.kmeans.assignment import Assignment
+from cloister.kmeans.assignment import Assignment, Unconstrained
 from cloister.kmeans.kernel import ClusterSums
 from cloister.kmeans.lloyd import update_centres
 from cloister.kmeans.postprocess import fold
-from cloister.kmeans.records import FloatArray, Records
+from cloister.kmeans.records import FloatArray, Records, iterate_chunks
 from cloister.numeric import FixedPoint
 from cloister.privacy.encoder import BoundedRecords, SumCountEncoder
 from cloister.privacy.units import Sensitivity
+
+_CHUNK_ROWS = 2**20  # of at most 30 fractional bits: their sums stay below 2^53
 
 
 class Rule(Protocol):
@@ -159,6 +161,26 @@ def _sum_within_cap(records: Records, centres: FloatArray, assignment: Assignmen
     return exact
 
 
+def sum_on_grid(
+    records: Records, centres: FloatArray, assignment: Assignment, fixed_point: FixedPoint, count_weight: int
+) -> NDArray[np.int64]:
+    """Sums of records and weighted counts of clusters as integers, (k, d + 1), whatever the records are and many.
+
+    Where each record joins its nearest centre, one record changes one cluster by its own integers, exactly: records
+    are clipped and put on the grid, the doubles of a chunk are exact, and chunks are added modulo 2^64. Nothing here
+    stops because of how many records there are: that would tell neighbours apart.
+    """
+    if not isinstance(assignment, Unconstrained):  # no such promise: size constraints need all records at once
+        exact = assignment.sums(records, centres)
+        return np.hstack([fixed_point.encode(exact.sums), count_weight * exact.counts[:, None]])
+    total = np.zeros((len(centres), centres.shape[1] + 1), dtype=np.int64)
+    for chunk in iterate_chunks(records, _CHUNK_ROWS):
+        exact = assignment.sums(fixed_point.quantise(np.clip(chunk, -1.0, 1.0)), centres)
+        total[:, :-1] += fixed_point.encode(exact.sums)
+        total[:, -1] += count_weight * exact.counts
+    return total
+
+
 @dataclass(frozen=True, kw_only=True)
 class BoundedSums:
     """Sums and weighted counts of records of bounded length, released with noise: thesis 7.2.4, made sound."""
@@ -180,8 +202,8 @@ class BoundedSums:
         self, records: Records, centres: FloatArray, round_: int, assignment: Assignment
     ) -> NDArray[np.int64]:
         """Sums of records that have passed the norm bound."""
-        exact = assignment.sums(BoundedRecords(records, self.encoder), centres)
-        return self.encoder.encode_sums(exact.sums, exact.counts)
+        bounded = BoundedRecords(records, self.encoder)
+        return sum_on_grid(bounded, centres, assignment, self.encoder.fixed_point, self.encoder.count_weight)
 
     def move(self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int) -> FloatArray:
         """Divide noisy sums by noisy counts and fold the centres back (thesis 6.1.3); all of it post-processing.

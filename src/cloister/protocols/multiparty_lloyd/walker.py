@@ -70,8 +70,7 @@ class Walker:
     def contribute(self, round_: int) -> NDArray[np.int64]:
         """The vector of one round: exact integers, plus our noise where the parties add it.
 
-        Our books are charged before the vector exists; with another one in them the same round must not be asked for
-        twice.
+        Our books are charged before the vector leaves. A round must be asked for once.
         """
         assert self.centres is not None
         agreement = self._agreement
