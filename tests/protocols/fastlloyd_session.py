@@ -13,7 +13,7 @@ from cloister.kmeans.assignment import Unconstrained
 from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.privacy.accounting import Accountant
-from cloister.privacy.placement import Aggregator
+from cloister.privacy.placement import Aggregator, Joint
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget
@@ -91,6 +91,7 @@ class FastLloydSession:
         self.dimensions = self.parts[0].shape[1]
         self.parties = len(self.parts)
         pure = self.kind != "sound" or self.noise == "laplace"
+        pure = pure and not isinstance(self.placement, Joint)
         self.budget = Budget(epsilon=self.epsilon, delta=0.0 if pure else 1e-6)
         self.duties = [self._duty(f"party {number}") for number in range(1, self.parties + 1)]
         self.coordinator = self._duty("coordinator")

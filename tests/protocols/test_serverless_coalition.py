@@ -1,8 +1,8 @@
 """Parties that stop on purpose: how many draws of joint noise on one vector can they see for one payment?
 
 All but party 1 collude, without the relay. In each attempt the last of them does its part and then falls silent, so
-that the attempt is given up and begun again with the same vectors and fresh noise. If their shares restore party 1's mask,
-every attempt shows them its vector with another draw.
+that the attempt is given up and begun again with the same vectors and fresh noise. If their shares restore party 1's
+mask, every attempt shows them its vector with another draw.
 """
 
 import numpy as np

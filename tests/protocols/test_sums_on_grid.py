@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloister.kmeans.assignment import Unconstrained
@@ -18,6 +18,7 @@ def total_of(points, centres, bits=16):
     return sum_on_grid(ArrayRecords(points), centres, Unconstrained(), FixedPoint(bits), WEIGHT)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 4), st.integers(1, 5))
 def test_one_record_changes_one_cluster_by_its_own_integers_even_off_the_grid(seed, dimensions, clusters):
     rng = np.random.default_rng(seed)
