@@ -86,15 +86,16 @@ def test_a_plan_forecasts_the_bytes_that_a_run_counts(way, parties):
 
 def test_one_joint_noise_is_less_than_one_from_each_party():
     """Thesis 7.3: the joint noise is the tightest, local noise grows with the number of parties."""
-    blurs = {}
+    noises = {}
     for parties in (2, 6):
         for way in ("local", "joint"):
             options = dataclasses.replace(WAYS[way], noise="laplace")
             job = make_job(way, parties=parties, protocol=options)
-            blurs[way, parties] = plan(job, records=2400).round_noise[0].centre_noise
-    assert blurs["joint", 2] == pytest.approx(blurs["joint", 6])
-    assert blurs["local", 2] == pytest.approx(2**0.5 * blurs["joint", 2], rel=1e-3)
-    assert blurs["local", 6] == pytest.approx(6**0.5 * blurs["joint", 6], rel=1e-3)
+            directory = tuple(bytes([number]) * 32 for number in range(parties))
+            noises[way, parties] = make_agreement(job, directory).noise.count_noise
+    assert noises["joint", 2] == pytest.approx(noises["joint", 6])
+    assert noises["local", 2] == pytest.approx(2**0.5 * noises["joint", 2], rel=1e-3)
+    assert noises["local", 6] == pytest.approx(6**0.5 * noises["joint", 6], rel=1e-3)
 
 
 def agreement_of(way, parties=5):
@@ -130,8 +131,10 @@ def test_the_kind_of_placement_is_part_of_what_is_agreed():
 
 
 def test_a_part_of_delta_is_kept_back_for_the_law_of_joint_noise():
+    assert 0.998e-6 < agreement_of("joint").noise.budget.delta < 1e-6
     card = simulate(make_job("joint", seed=None), sources=tables(3)).card
-    assert 0.998e-6 < card.delta < 1e-6
+    assert card.delta == pytest.approx(1e-6, rel=1e-9)
+    assert card.budget_delta == 1e-6
     with pytest.raises(ConfigError, match=r"budget\.delta must be greater than 0 with joint noise"):
         make_job("joint", budget=Budget(epsilon=1.0))
 

@@ -49,6 +49,7 @@ class Rehearsed(LloydSessions):
 
 def make_job(*, k=1, dimensions=1, epsilon=8.0, records=None, **options):
     pure = options.get("variant") is not None or options.get("noise") == "laplace"
+    pure = pure and options.get("placement") != "joint"
     return Job(
         name="audited",
         k=k,

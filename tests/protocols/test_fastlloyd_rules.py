@@ -15,6 +15,7 @@ from cloister.errors import ConfigError
 from cloister.kmeans.assignment import ConstrainedEExclusive, ConstrainedExclusive, DistanceConstrained, Unconstrained
 from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
+from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget
 from cloister.protocols.fastlloyd import (
     FastLloydOptions,
@@ -23,6 +24,7 @@ from cloister.protocols.fastlloyd import (
     PublishedOptions,
     plan_fastlloyd,
     plan_published,
+    rehearse,
 )
 from cloister.protocols.fastlloyd.relocation import relocate
 from cloister.protocols.fastlloyd.rounds import count_rounds_by_centroids, count_rounds_by_sums
@@ -345,3 +347,18 @@ def test_nobody_is_relocated_in_the_last_rounds():
     total = np.array([[0, 0, 2**15 * 900], [0, 0, 2**15 * 3]])
     moved = [not np.array_equal(rule.move(centres, total, round_=t, members=1), centres) for t in (1, 2, 3, 4)]
     assert moved == [True, True, False, False]
+
+
+def test_with_little_noise_the_centre_of_a_lopsided_cluster_is_its_mean():
+    """Offsets are shortened as far as noise asks for it, and no further: the bias goes with the noise."""
+    grid = FixedPoint()
+    points = grid.quantise(np.clip(np.random.default_rng(5).exponential(0.3, (6000, 2)) - 1, -1, 1))
+    errors = []
+    for epsilon in (1.0, 1e4):
+        options = FastLloydOptions(clusters=1, dimensions=2, parties=1, max_records=6000)
+        plan = plan_fastlloyd(options, Budget(epsilon=epsilon, delta=1e-6))
+        sampler = SimulationSampler(Stream.from_seed(1, "noise"))
+        found = rehearse(plan, [ArrayRecords(points)], np.zeros((1, 2)), sampler=sampler).centres
+        errors.append(np.abs(found - points.mean(axis=0)).max())
+    assert errors[0] < 0.03
+    assert errors[1] < 1e-4

@@ -44,6 +44,7 @@ from cloister.privacy.mechanisms import DiscreteLaplace
 from cloister.privacy.placement import Aggregator, Joint
 from cloister.privacy.release import NoiseDuty
 from cloister.protocols.multiparty_lloyd import CODEC, Agreement, LloydParty, NoisePlan, coordinate
+from cloister.protocols.multiparty_lloyd.rules import Last
 from cloister.runtime import run_local
 from cloister.simulation import make_agreement, make_assignment
 from cloister.simulation.lloyd_plans import make_published_options
@@ -85,6 +86,7 @@ def prepare_lloyd(job: Job, identities: tuple[Identity, ...]) -> JobUnderAudit:
             )
             for case in cases
         ),
+        flaw=plan.flaw,
         claim=Claim(epsilon=plan.budget.epsilon, delta=plan.budget.delta, rho=spent.rho),
     )
 
@@ -196,21 +198,23 @@ class LloydSessions:
         agreement, score = self._agreement, 0.0
         left = np.zeros((agreement.iterations, agreement.clusters, agreement.rule.width), dtype=np.int64)
         centres = np.array(agreement.start)
+        last: Last = None
         for round_, total in enumerate(totals, start=1):
             with suppress(InfeasibleError):  # on the other input only
-                first = {side: self._contribute(table, centres, round_) for side, table in self._first.items()}
+                first = {side: self._contribute(table, centres, round_, last) for side, table in self._first.items()}
                 rest = total - first[Neighbour.WITHOUT]
                 for table in self._others:
-                    rest -= self._contribute(table, centres, round_)
+                    rest -= self._contribute(table, centres, round_, last)
                 if own:
                     rest -= own[round_ - 1].reshape(total.shape)
                 score += self._weigh(rest, first[Neighbour.WITH] - first[Neighbour.WITHOUT], round_)
                 left[round_ - 1] = rest
-            centres = agreement.rule.move(centres, total, round_=round_, members=agreement.parties)
+            centres = agreement.rule.move(centres, total, round_=round_, members=agreement.parties, last=last)
+            last = total
         return np.concatenate([[round(score * _FRACTION), len(totals)], left.ravel()])
 
-    def _contribute(self, table: Table, centres: FloatArray, round_: int) -> NDArray[np.int64]:
-        return self._agreement.rule.contribute(table, centres, round_, self._assignment)
+    def _contribute(self, table: Table, centres: FloatArray, round_: int, last: Last) -> NDArray[np.int64]:
+        return self._agreement.rule.contribute(table, centres, round_, self._assignment, last)
 
     def _weigh(self, rest: NDArray[np.int64], part: NDArray[np.int64], round_: int) -> float:
         """Return log p(rest - v) / p(rest) for the noise that was agreed on, v the record's part."""

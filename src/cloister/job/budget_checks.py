@@ -81,7 +81,8 @@ def _check_placement(protocol: ProtocolOptions, parties: int, delta: float) -> N
     given = [key for key in ("colluding_max", "honest_fraction") if getattr(protocol, key) is not None]
     if protocol.placement != "shared":
         for key in given:
-            refuse(("protocol", key), 'come with placement = "shared"', show_value(protocol.placement), "Remove it.")
+            got = show_value(protocol.placement or "aggregator")
+            refuse(("protocol", key), 'come with placement = "shared"', got, "Remove it.")
         return
     path: KeyPath = ("protocol", "colluding_max")
     if not given:

@@ -72,7 +72,7 @@ SUM_FLAW = (
 CENTROID_FLAW = (
     "The sensitivity of a centroid is claimed as E B / c_min, or 2 eta_d / c_min with a distance constraint: "
     f"{_PATHS.format(clusters='E')}; and a mean that gains one record and loses another moves by up to 2B / C. "
-    "The noise is up to 2k times too small (docs/proofs/published-fastlloyd.md)."
+    "The noise is up to 2k times too small, 2 times with one column (docs/proofs/published-fastlloyd.md)."
 )
 OVERLAP_FLAW = (
     "The sensitivity is claimed as B for each of k clusters: where every cluster takes its c_min nearest records, one "

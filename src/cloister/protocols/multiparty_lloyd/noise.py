@@ -87,6 +87,13 @@ class NoisePlan:
         return self.rule.blur_centre(deviation, rounds, cluster_records)
 
     @property
+    def count_noise(self) -> float | None:
+        """The standard deviation of a cluster's released number of records; None where it is not released."""
+        weight = self.rule.count_weight
+        deviation = self.placement.total_variance(self.targets[-1]) ** 0.5
+        return None if weight is None else float(deviation / weight)
+
+    @property
     def by_coordinator(self) -> bool:
         """Whether the coordinator adds the noise, rather than the parties."""
         return is_by_coordinator(self.placement)

@@ -25,6 +25,10 @@ from cloister.privacy.units import Sensitivity
 _CHUNK_ROWS = 2**20  # of at most 30 fractional bits: their sums stay below 2^53
 
 
+Last = NDArray[np.int64] | None
+"""The sum of the round before, which everyone has seen; None in the first."""
+
+
 class Rule(Protocol):
     """How one round is computed. ``width`` integers a cluster travel."""
 
@@ -36,11 +40,13 @@ class Rule(Protocol):
         """The largest magnitude of an entry of the sum, by public values; decides the ring."""
 
     def contribute(
-        self, records: Records, centres: FloatArray, round_: int, assignment: Assignment
+        self, records: Records, centres: FloatArray, round_: int, assignment: Assignment, last: Last = None
     ) -> NDArray[np.int64]:
         """One party's exact integers, (k, width)."""
 
-    def move(self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int) -> FloatArray:
+    def move(
+        self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int, last: Last = None
+    ) -> FloatArray:
         """The next centres, from the sum over ``members`` parties; a cluster that nobody joined keeps its own."""
 
 
@@ -51,6 +57,10 @@ class NoisyRule(Rule, Protocol):
     """What is released of each cluster, in words."""
     nearest_only: ClassVar[bool]
     """Whether the sensitivity holds only if each record joins its nearest centre."""
+
+    @property
+    def count_weight(self) -> int | None:
+        """What a record adds to its cluster's count; None where counts are not released."""
 
     def sensitivity_of(self, round_: int) -> Sensitivity:
         """The largest norms of what one record contributes to a round."""
@@ -83,13 +93,15 @@ class ExactSums:
         return parties * max_records * self.fixed_point.scale
 
     def contribute(
-        self, records: Records, centres: FloatArray, round_: int, assignment: Assignment
+        self, records: Records, centres: FloatArray, round_: int, assignment: Assignment, last: Last = None
     ) -> NDArray[np.int64]:
         """S_li and C_li as integers: exact, since records lie on the fixed-point grid."""
         exact = _sum_within_cap(records, centres, assignment, self.max_records)
         return np.hstack([self.fixed_point.encode(exact.sums), exact.counts[:, None]])
 
-    def move(self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int) -> FloatArray:
+    def move(
+        self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int, last: Last = None
+    ) -> FloatArray:
         """Divide; refuses sums that no honest records could give."""
         self.check_sums(total, count_max=members * self.max_records)
         return update_centres(self.fixed_point.decode(total[:, :-1]), total[:, -1], centres)
@@ -123,13 +135,15 @@ class ExactCentroids:
         return self.fixed_point.scale + parties
 
     def contribute(
-        self, records: Records, centres: FloatArray, round_: int, assignment: Assignment
+        self, records: Records, centres: FloatArray, round_: int, assignment: Assignment, last: Last = None
     ) -> NDArray[np.int64]:
         """Scaled local centres; an empty local cluster leaves its centre where it is."""
         exact = _sum_within_cap(records, centres, assignment, self.max_records)
         return self.fixed_point.encode(average_locally(exact, centres) / self.parties)
 
-    def move(self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int) -> FloatArray:
+    def move(
+        self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int, last: Last = None
+    ) -> FloatArray:
         """Average over those who stayed.
 
         Parties scale by the agreed M before anyone knows who will drop out: the average is the sum times M / members.
@@ -199,13 +213,15 @@ class BoundedSums:
         return parties * max_records * max(self.encoder.fixed_point.scale, self.encoder.count_weight)
 
     def contribute(
-        self, records: Records, centres: FloatArray, round_: int, assignment: Assignment
+        self, records: Records, centres: FloatArray, round_: int, assignment: Assignment, last: Last = None
     ) -> NDArray[np.int64]:
         """Sums of records that have passed the norm bound."""
         bounded = BoundedRecords(records, self.encoder)
         return sum_on_grid(bounded, centres, assignment, self.encoder.fixed_point, self.encoder.count_weight)
 
-    def move(self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int) -> FloatArray:
+    def move(
+        self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int, last: Last = None
+    ) -> FloatArray:
         """Divide noisy sums by noisy counts and fold the centres back (thesis 6.1.3); all of it post-processing.
 
         A cluster whose noisy count is below one keeps its centre: its sum is noise.
@@ -215,6 +231,11 @@ class BoundedSums:
         moved = centres.copy()
         moved[seen] = fold(self.encoder.decode_sums(total)[seen] / counts[seen, None], -1.0, 1.0)
         return moved
+
+    @property
+    def count_weight(self) -> int:
+        """The encoder's."""
+        return self.encoder.count_weight
 
     def sensitivity_of(self, round_: int) -> Sensitivity:
         """The encoder's, in every round."""
