@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from bench import kernel, privacy_cost, protocol_round, utility
+from bench import fastlloyd, kernel, privacy_cost, protocol_round, utility
 
 
 def main() -> int:
     """Run every benchmark, each with its table."""
     missed = 0
-    for benchmark in (kernel, protocol_round, privacy_cost):
+    for benchmark in (kernel, protocol_round, privacy_cost, fastlloyd):
         print(f"\n== {benchmark.__name__} ==")
         missed |= benchmark.main()
     print(f"\n== {utility.__name__} ==")

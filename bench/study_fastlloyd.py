@@ -32,6 +32,9 @@ CHANGES: dict[str, tuple[Change, ...]] = {
     "idle clusters stay where they are": ((relocation, "_BUSY", math.inf),),
     "steps are not shortened": ((offsets, "_DOUBT", 0.0),),
     "the radius does not shrink": ((sound, "_RADIUS_DECAY", 1.0),),
+    "no radius widens": ((sound, "_BLUR", 0.0),),
+    "noise 0.003 before a radius shrinks": ((sound, "_BLUR", 0.003),),
+    "noise 0.03": ((sound, "_BLUR", 0.03),),
     "radii of version 2": (
         (sound, "_FIRST_RADIUS", 1.0),
         (sound, "_LATER_RADIUS", 0.8),

@@ -31,7 +31,8 @@ def make_placement(job: Job) -> Placement:
     """Say who adds a job's noise."""
     match job.protocol.placement:
         case "shared":
-            return Shared(parties=len(job.parties), colluding_max=job.protocol.colluding_max or 0)
+            colluding = job.protocol.resolve_colluding_max(len(job.parties))
+            return Shared(parties=len(job.parties), colluding_max=colluding or 0)
         case "local":
             return Local(parties=len(job.parties))
         case "joint":

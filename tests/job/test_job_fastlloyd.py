@@ -5,7 +5,7 @@ import math
 import pytest
 
 from cloister.errors import ConfigError
-from cloister.job import parse_job
+from cloister.job import ProtocolOptions, parse_job
 
 JOB = """name = "j"
 [clusters]
@@ -67,7 +67,7 @@ def test_published_variants_need_the_number_of_records(variant):
         ("rho = 0.2", "", "protocol.rho must be left out with the sound variant"),
         ("size_min = 3", "", "protocol.size_min must be left out"),
         ("norm_bound = 1.0", "", "protocol.norm_bound must be left out"),
-        ("radius = 0.0", "", "protocol.radius must be greater than 0"),
+        ("radius = 0.0", "", "job.toml:8: protocol.radius must be at least 1e-06"),
         ("tolerance = 0.1", "", "protocol.tolerance must be 0 unless the protocol is naive"),
         ('variant = "mna"\nnoise = "gaussian"', RECORDS, "protocol.noise must be left out with variant"),
         ('variant = "mna"\nalpha_min = 0.5', RECORDS, "protocol.alpha_min must be at least 1"),
@@ -77,6 +77,7 @@ def test_published_variants_need_the_number_of_records(variant):
         ('variant = "mna"\npostprocess = ["fold"]', RECORDS, "protocol.postprocess must be three words"),
         ('variant = "mna"\npostprocess = ["fold", "none", "flip"]', RECORDS, "protocol.postprocess[2] must be one of"),
         ('variant = "amn"\npostprocess = ["fold", "none", "fold"]', RECORDS, 'must begin with "none", "none"'),
+        ('variant = "amn"\nrho = 0.2', RECORDS, "protocol.rho must be left out with variant"),
         ('variant = "mna"\nrho = 2.0', RECORDS, "protocol.rho must be greater than 0 and at most 1"),
         ('variant = "mna"', "[data]\nrecords = 2", "data.records must be at least clusters.k"),
         ('variant = "mna"', RECORDS + '\n[ledger]\npath = "ledgers"', "ledger must be left out with variant"),
@@ -91,6 +92,44 @@ def test_what_does_not_fit_is_refused_with_what_to_do(protocol, rest, words):
     with pytest.raises(ConfigError) as caught:
         parse(protocol, rest)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(("part", "colluding"), [(0.5, 1), (0.3, 2)])
+def test_an_honest_part_says_how_many_may_collude(part, colluding):
+    job = parse(f'placement = "shared"\nhonest_fraction = {part}')
+    assert job.protocol.resolve_colluding_max(3) == colluding
+
+
+@pytest.mark.parametrize(
+    ("protocol", "words"),
+    [
+        (
+            'placement = "shared"\nhonest_fraction = 0.9',
+            "protocol.honest_fraction must leave at least one of 3 parties",
+        ),
+        ('placement = "shared"\nhonest_fraction = 1.5', "protocol.honest_fraction must be greater than 0 and less"),
+        ('placement = "shared"\nhonest_fraction = 0.5\ncolluding_max = 1', "must be left out with honest_fraction"),
+        ("honest_fraction = 0.5", 'protocol.honest_fraction must come with placement = "shared"'),
+    ],
+)
+def test_an_honest_part_that_does_not_fit_is_refused(protocol, words):
+    with pytest.raises(ConfigError) as caught:
+        parse(protocol)
+    assert words in str(caught.value)
+
+
+def test_an_honest_part_is_not_rounded_to_more_honest_parties_than_were_said():
+    """0.28 * 25 is 7.000000000000001 in doubles: eight honest parties would be relied on."""
+    options = ProtocolOptions(placement="shared", honest_fraction=0.28)
+    assert options.resolve_colluding_max(25) == 18
+
+
+@pytest.mark.parametrize("variant", ["published", "amn"])
+def test_a_ledger_is_refused_wherever_the_guarantee_fails(variant):
+    options = f'variant = "{variant}"\nassignment = "unconstrained"\npostprocess = ["none", "none", "none"]'
+    with pytest.raises(ConfigError, match="ledger must be left out with variant"):
+        parse(options, RECORDS + '\n[ledger]\npath = "ledgers"')
+    assert parse(options.replace('"none"]', '"fold"]'), RECORDS + '\n[ledger]\npath = "ledgers"').ledger
 
 
 def test_sulloyd_keeps_its_promise_so_it_may_have_a_ledger():

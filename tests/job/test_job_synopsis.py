@@ -151,7 +151,7 @@ LLOYD_OPTIONS: dict[str, Any] = {
 
 
 def test_the_list_of_options_that_do_not_apply_is_complete() -> None:
-    taken = {"name", "fractional_bits", "ring", "min_parties", "placement", "colluding_max"}
+    taken = {"name", "fractional_bits", "ring", "min_parties", "placement", "colluding_max", "honest_fraction"}
     assert {option.name for option in dataclasses.fields(ProtocolOptions)} == taken | set(LLOYD_OPTIONS)
 
 
@@ -161,7 +161,7 @@ def test_options_of_other_protocols_are_refused_even_at_their_defaults(key: str)
     written = f"'{value}'" if isinstance(value, str) else value
     with pytest.raises(
         ConfigError,
-        match=rf"^job\.toml:7: protocol\.{key} must (be left out with the protocol synopsis|come with the protocol fast)",
+        match=rf"^job\.toml:7: protocol\.{key} must (be left out with the protocol synopsis|come with the protocol f)",
     ):
         parse_job(SHORTEST.replace("[budget]", f"[protocol]\n{key} = {written}\n[budget]"), source_name="job.toml")
 

@@ -68,6 +68,7 @@ class SumSession:
     vectors: np.ndarray
     bits: int = 32
     members_min: int = 2
+    restorers_min: int = 0
     scale: float | None = None
     seed: int = 7
     recorder_class: type[Recorder] = Recorder
@@ -82,6 +83,7 @@ class SumSession:
             length=length,
             ring=Ring(self.bits),
             members_min=self.members_min,
+            restorers_min=self.restorers_min,
             joint=None if self.scale is None else JointNoise(scale=self.scale),
         )
 

@@ -5,8 +5,8 @@ Reading order: :mod:`~cloister.audit.bounds` (what one event proves), :mod:`~clo
 :mod:`~cloister.audit.events` (the one event that is counted), :mod:`~cloister.audit.harness` (the audit),
 :mod:`~cloister.audit.one_run` (many canaries, one run), :mod:`~cloister.audit.worst_cases` (neighbours to try).
 Whole jobs: :mod:`~cloister.audit.end_to_end`, :mod:`~cloister.audit.adversary`, then
-:mod:`~cloister.audit.lloyd_sessions`, or :mod:`~cloister.audit.synopsis_sessions` with
-:mod:`~cloister.audit.matched_filter`.
+:mod:`~cloister.audit.lloyd_sessions` with :mod:`~cloister.audit.assignment_chain` (one record that moves k clusters),
+or :mod:`~cloister.audit.synopsis_sessions` with :mod:`~cloister.audit.matched_filter`.
 """
 
 from cloister.audit.bounds import (

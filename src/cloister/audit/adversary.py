@@ -24,10 +24,11 @@ _FAR_OUTSIDE = 10.0  # widths of a column: a record that must be clipped
 
 @dataclass(frozen=True, kw_only=True)
 class JobUnderAudit:
-    """A job's attacks, and what it claims."""
+    """A job's attacks, and what it claims; ``flaw`` says why the claim is false, where that is proved."""
 
     attacks: tuple[Attack, ...]
     claim: Claim
+    flaw: str = ""
 
 
 class KeptNoise:

@@ -37,13 +37,14 @@ from cloister.crypto import Identity, Stream
 from cloister.data import Table, to_original
 from cloister.errors import InfeasibleError
 from cloister.job import Job
-from cloister.kmeans.assignment import Unconstrained
+from cloister.kmeans.assignment import DistanceConstrained, Unconstrained
 from cloister.kmeans.records import FloatArray
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.mechanisms import DiscreteLaplace
 from cloister.privacy.placement import Aggregator, Joint
 from cloister.privacy.release import NoiseDuty
 from cloister.protocols.multiparty_lloyd import CODEC, Agreement, LloydParty, NoisePlan, coordinate
+from cloister.protocols.multiparty_lloyd.rules import Last
 from cloister.runtime import run_local
 from cloister.simulation import make_agreement, make_assignment
 from cloister.simulation.lloyd_plans import make_published_options
@@ -85,6 +86,7 @@ def prepare_lloyd(job: Job, identities: tuple[Identity, ...]) -> JobUnderAudit:
             )
             for case in cases
         ),
+        flaw=plan.flaw,
         claim=Claim(epsilon=plan.budget.epsilon, delta=plan.budget.delta, rho=spent.rho),
     )
 
@@ -116,11 +118,11 @@ def _declare_fewer(job: Job) -> Job:
 def _make_chain(job: Job) -> tuple[FloatArray, list[_Case]]:
     """A chain at the first party; the others hold what is left of the declared records, spread over the clusters."""
     options = make_published_options(job)
-    size = math.ceil(options.size_min / options.parties)
+    size, most = options.local_sizes
     reach = options.make_radii(1)[0] if options.kind == "distance-constrained" else math.inf
     chain = build_chain(job.k, options.dimensions, size=size, reach=reach)
     left = math.ceil((options.records - len(chain.rows)) / (options.parties - 1))
-    held = min(max(left, job.k * size), job.k * (options.size_max // options.parties))
+    held = min(max(left, job.k * size), job.k * most)
     spread = to_original(chain.start[np.arange(held) % job.k], job.columns)
     case = _Case(
         name="one more record, at the end of a chain of clusters that cannot be smaller",
@@ -184,8 +186,11 @@ class LloydSessions:
         ]
         duty = duties[0] if self._plan.by_coordinator else None
         coordinator = coordinate(self._agreement, entropy=entropies[0], session=session, duty=duty)
-        with suppress(InfeasibleError):  # a party whose records fit no constraints stops the run, and all see that
-            run_local(coordinator, parties, codec=CODEC, session=session, threads=1)
+        # A party whose records fit no constraints stops the run, for all to see. With a thread for each party, the
+        # others have read the last total by then.
+        threads = len(parties) if isinstance(self._assignment, DistanceConstrained) else 1
+        with suppress(InfeasibleError):
+            run_local(coordinator, parties, codec=CODEC, session=session, threads=threads)
         return self._read(parties[ADVERSARY - 1].released_totals, own)
 
     def _read(self, totals: Sequence[NDArray[np.int64]], own: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
@@ -193,21 +198,23 @@ class LloydSessions:
         agreement, score = self._agreement, 0.0
         left = np.zeros((agreement.iterations, agreement.clusters, agreement.rule.width), dtype=np.int64)
         centres = np.array(agreement.start)
+        last: Last = None
         for round_, total in enumerate(totals, start=1):
             with suppress(InfeasibleError):  # on the other input only
-                first = {side: self._contribute(table, centres, round_) for side, table in self._first.items()}
+                first = {side: self._contribute(table, centres, round_, last) for side, table in self._first.items()}
                 rest = total - first[Neighbour.WITHOUT]
                 for table in self._others:
-                    rest -= self._contribute(table, centres, round_)
+                    rest -= self._contribute(table, centres, round_, last)
                 if own:
                     rest -= own[round_ - 1].reshape(total.shape)
                 score += self._weigh(rest, first[Neighbour.WITH] - first[Neighbour.WITHOUT], round_)
                 left[round_ - 1] = rest
-            centres = agreement.rule.move(centres, total, round_=round_, members=agreement.parties)
+            centres = agreement.rule.move(centres, total, round_=round_, members=agreement.parties, last=last)
+            last = total
         return np.concatenate([[round(score * _FRACTION), len(totals)], left.ravel()])
 
-    def _contribute(self, table: Table, centres: FloatArray, round_: int) -> NDArray[np.int64]:
-        return self._agreement.rule.contribute(table, centres, round_, self._assignment)
+    def _contribute(self, table: Table, centres: FloatArray, round_: int, last: Last) -> NDArray[np.int64]:
+        return self._agreement.rule.contribute(table, centres, round_, self._assignment, last)
 
     def _weigh(self, rest: NDArray[np.int64], part: NDArray[np.int64], round_: int) -> float:
         """Return log p(rest - v) / p(rest) for the noise that was agreed on, v the record's part."""

@@ -1,4 +1,6 @@
-"""The command line: ``cloister demo | init | plan | run | predict | audit | ledger | networks``. One module a command.
+"""The command line: ``cloister demo | init | plan | run | predict | audit | ledger | bench | networks``.
+
+One module a command.
 
 Results go to standard output; progress, warnings and errors go to standard error. Numerical modules are
 imported when a command runs, so that ``cloister --help`` answers at once.
@@ -13,6 +15,7 @@ from typing import Annotated
 import typer
 
 from cloister.cli.audit import audit
+from cloister.cli.bench import bench_app
 from cloister.cli.demo import demo
 from cloister.cli.failures import EXIT_CODES_HELP, guard
 from cloister.cli.init import init
@@ -35,6 +38,7 @@ app = typer.Typer(
 for command in (demo, init, plan, run, predict, audit, networks):
     app.command()(guard(command))
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(bench_app, name="bench")
 
 
 @app.callback(invoke_without_command=True)

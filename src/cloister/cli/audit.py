@@ -44,6 +44,8 @@ def audit(
             confidence=confidence,
             on_progress=lambda label, done, total: show(Progress(step=done, steps=total, label=label, waiting_for=())),
         )
+    if prepared.flaw:
+        typer.echo(f"The claim is false by proof, whatever these runs show. {prepared.flaw}")
     typer.echo(report.text())
-    if claim and report.violates:
+    if claim and (report.violates or prepared.flaw):
         raise typer.Exit(EXIT_REFUTED)

@@ -22,7 +22,7 @@ def check_budget(job: Job) -> None:
     """Refuse a budget that is none, any budget with a protocol that adds no noise, and noise without a budget."""
     budget, protocol = job.budget, job.protocol
     private = protocol.name in PRIVATE_PROTOCOLS
-    for key in ("noise", "norm_bound", "placement", "colluding_max"):
+    for key in ("noise", "norm_bound", "placement", "colluding_max", "honest_fraction"):
         if getattr(protocol, key) is not None and not private:
             what_to_do = f"The protocol {protocol.name} adds no noise: remove it."
             refuse(("protocol", key), f"come with one of {', '.join(PRIVATE_PROTOCOLS)}", protocol.name, what_to_do)
@@ -49,7 +49,7 @@ def check_budget(job: Job) -> None:
         refuse(("budget", "delta"), "be greater than 0 with Gaussian noise", show_value(budget.delta), what_to_do)
     if protocol.name != SYNOPSIS:
         _check_lloyd_noise(budget, protocol)
-    _check_placement(protocol, len(job.parties))
+    _check_placement(protocol, len(job.parties), budget.delta)
 
 
 def _check_lloyd_noise(budget: Budget, protocol: ProtocolOptions) -> None:
@@ -67,7 +67,7 @@ def _check_lloyd_noise(budget: Budget, protocol: ProtocolOptions) -> None:
         refuse(("protocol", "norm_bound"), "be greater than 0", show_value(protocol.norm_bound))
 
 
-def _check_placement(protocol: ProtocolOptions, parties: int) -> None:
+def _check_placement(protocol: ProtocolOptions, parties: int, delta: float) -> None:
     """Refuse shares of noise that dropouts or colluding parties would leave too small."""
     if protocol.placement is not None:
         known = PLACEMENTS[:-1] if protocol.name == SYNOPSIS else PLACEMENTS
@@ -75,15 +75,33 @@ def _check_placement(protocol: ProtocolOptions, parties: int) -> None:
     if protocol.placement == "joint" and resolve_noise(protocol) != "laplace":
         what_to_do = 'Its binary digits can be sampled jointly; write noise = "laplace".'
         refuse(("protocol", "placement"), 'come with noise = "laplace"', '"joint" with Gaussian noise', what_to_do)
-    path: KeyPath = ("protocol", "colluding_max")
+    if protocol.placement == "joint" and delta == 0:
+        what_to_do = "Its law is within 2^-80 of the stated one, and delta pays for that: write delta = 1e-6."
+        refuse(("budget", "delta"), "be greater than 0 with joint noise", "0", what_to_do)
+    given = [key for key in ("colluding_max", "honest_fraction") if getattr(protocol, key) is not None]
     if protocol.placement != "shared":
-        if protocol.colluding_max is not None:
-            refuse(path, 'come with placement = "shared"', show_value(protocol.placement), "Remove it.")
+        for key in given:
+            got = show_value(protocol.placement or "aggregator")
+            refuse(("protocol", key), 'come with placement = "shared"', got, "Remove it.")
         return
-    if protocol.colluding_max is None:
+    path: KeyPath = ("protocol", "colluding_max")
+    if not given:
         refuse(path, 'be given with placement = "shared"', "none", "Each party knows its own share: write at least 1.")
-    check_integer(path, protocol.colluding_max, 1, parties - 1)
-    least = parties - protocol.colluding_max + 1  # a party knows its own share: so many leave enough that it does not
+    if len(given) > 1:
+        refuse(path, "be left out with honest_fraction", "both", "They say the same: remove one.")
+    if protocol.honest_fraction is not None:
+        path = ("protocol", "honest_fraction")
+        if not 0 < check_number(path, protocol.honest_fraction) < 1:
+            refuse(path, "be greater than 0 and less than 1", show_value(protocol.honest_fraction))
+    else:
+        check_integer(path, protocol.colluding_max, 1, parties - 1)
+    colluding = protocol.resolve_colluding_max(parties) or 0
+    if colluding < 1:
+        must = f"leave at least one of {parties} parties that may collude"
+        refuse(
+            path, must, show_value(protocol.honest_fraction), "Each party knows its own share: choose a smaller part."
+        )
+    least = parties - colluding + 1  # a party knows its own share: so many leave enough that it does not
     if protocol.resolve_min_parties(parties) < least:
         must = f"be at least {least}: with fewer, one party's own share would leave less noise than promised"
         refuse(("protocol", "min_parties"), must, f"{protocol.min_parties} of {parties} parties")

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from cloister.job.model import Job, ProtocolOptions
 
 FASTLLOYD = "fastlloyd"
+RADIUS_LEAST = 1e-6
 VARIANTS: tuple[str, ...] = ("sound", *get_args(Preset))
 CORRECTIONS: tuple[str, ...] = get_args(Correction)
 ONLY_FASTLLOYD = ("variant", "postprocess", "rho")
@@ -60,8 +61,9 @@ def check_fastlloyd(job: Job) -> None:
         if getattr(protocol, key) is not None:
             must = f"be left out with the protocol {FASTLLOYD}"
             refuse(("protocol", key), must, show_value(getattr(protocol, key)), what_to_do)
-    if protocol.radius is not None and check_number(("protocol", "radius"), protocol.radius) <= 0:
-        refuse(("protocol", "radius"), "be greater than 0", show_value(protocol.radius))
+    if protocol.radius is not None and check_number(("protocol", "radius"), protocol.radius) < RADIUS_LEAST:
+        what_to_do = "It is in unit scaling, where a column runs from -1 to 1: take a length as large as a cluster."
+        refuse(("protocol", "radius"), f"be at least {RADIUS_LEAST:g}", show_value(protocol.radius), what_to_do)
     if protocol.is_published:
         _check_published(job)
         return
@@ -85,11 +87,15 @@ def _check_published(job: Job) -> None:
     if protocol.noise not in (None, "laplace"):
         must = f'be left out with variant = "{protocol.variant}"'
         refuse(("protocol", "noise"), must, show_value(protocol.noise), "Its noise is Laplace, as printed.")
+    if protocol.rho is not None and protocol.variant in ("published", "amn"):
+        must = f'be left out with variant = "{protocol.variant}"'
+        refuse(("protocol", "rho"), must, show_value(protocol.rho), "It releases centres: there is no budget to split.")
     if protocol.rho is not None and not 0 < check_number(("protocol", "rho"), protocol.rho) <= 1:
         refuse(("protocol", "rho"), "be greater than 0 and at most 1", show_value(protocol.rho))
     _check_postprocess(protocol)
     kind = _check_assignment(protocol, job.k)
-    if kind == "unconstrained":
+    far_centres = protocol.postprocess is not None and protocol.postprocess[2] == "none"
+    if kind == "unconstrained" and not (far_centres and protocol.variant in ("published", "amn")):
         return
     if kind == "distance-constrained" and protocol.placement == "joint":
         what_to_do = "Its noise shrinks with the radius, and joint noise is the same in all rounds: place it otherwise."

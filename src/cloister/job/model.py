@@ -5,7 +5,9 @@ A job that exists is a job that holds: ``Job`` checks every rule when it is made
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
@@ -46,17 +48,18 @@ class ProtocolOptions:
     min_parties
         The run aborts when fewer parties answer. By default three, where there are as many: in a sum of two each could
         subtract itself.
-    placement, colluding_max
+    placement, colluding_max, honest_fraction
         In private protocols: who adds the noise: the coordinator (default), every party a share that up to
         ``colluding_max`` of them may tell each other, or every party all of it; or, in a ring, all parties together.
+        ``honest_fraction`` says the same as a part: 0.6 of 10 parties leaves 4 that may collude.
     topology
         With ``fastlloyd`` and ``mask-noise-average``: a star around the coordinator (default), or a ring of parties
         without a server.
     variant
         With ``fastlloyd``: sound (default), or one of the published ones.
     iterations
-        Rounds of Lloyd's algorithm; 10 by default, with ``fastlloyd`` 12 or by the published rule. This and what follows
-        is for all but the synopsis.
+        Rounds of Lloyd's algorithm; 10 by default, with ``fastlloyd`` 12 or by the published rule. This and what
+        follows is for all but the synopsis.
     initialisation, start_by, start
         Where the first centres come from; ``starter`` says who makes them when ``start_by`` is left out.
         ``start`` goes with ``"given"``: k rows, in original units.
@@ -78,6 +81,7 @@ class ProtocolOptions:
     min_parties: int | None = None
     placement: Literal["aggregator", "shared", "local", "joint"] | None = None
     colluding_max: int | None = None
+    honest_fraction: float | None = None
     topology: Literal["star", "ring"] | None = None
     variant: FastLloydVariant | None = None
     iterations: int | None = None
@@ -102,9 +106,16 @@ class ProtocolOptions:
         if self.min_parties is not None:
             return self.min_parties
         least = min(3, parties)
-        if self.placement == "shared" and self.colluding_max is not None:
-            least = max(least, parties - self.colluding_max + 1)  # a party knows its own share of the noise
+        colluding = self.resolve_colluding_max(parties)
+        if self.placement == "shared" and colluding is not None:
+            least = max(least, parties - colluding + 1)  # a party knows its own share of the noise
         return least
+
+    def resolve_colluding_max(self, parties: int) -> int | None:
+        """Return ``colluding_max``, or how many the honest part leaves; None where neither is given."""
+        if self.honest_fraction is None:
+            return self.colluding_max
+        return parties - math.ceil(Fraction(str(self.honest_fraction)) * parties)  # 0.28 of 25 is 7, in doubles more
 
     @property
     def full_variant(self) -> str:

@@ -136,7 +136,11 @@ def read_budget(table: Any, protocol: ProtocolOptions, data: DataOptions) -> Bud
         must = f"be greater than 0, from {EPSILON_LEAST:g} to {EPSILON_MOST:g}"
         refuse(("budget", "epsilon"), must, show_value(table["epsilon"]), "Less is all noise, more is no privacy.")
     default = 0.0
-    if protocol.name == SYNOPSIS or (protocol.name == FASTLLOYD and resolve_noise(protocol) == "gaussian"):
+    if (
+        protocol.name == SYNOPSIS
+        or protocol.placement == "joint"
+        or (protocol.name == FASTLLOYD and resolve_noise(protocol) == "gaussian")
+    ):
         default = choose_delta(data.records if isinstance(data.records, int) else None)  # ``Job`` refuses what is none
     delta = check_number(("budget", "delta"), table.get("delta", default))
     if not 0 <= delta < 1:

@@ -59,7 +59,8 @@ k = {k}
 
 {sections}
 # [protocol]
-# name = "synopsis"                # the default; exact, without [budget]: naive | masked-sum-count | masked-centroid
+# name = "synopsis"                # the default; also private: fastlloyd | mask-noise-average; without [budget], exact:
+#                                  # naive | masked-sum-count | masked-centroid
 # placement = "shared"             # every party adds a share of the noise, instead of the coordinator all of it
 # colluding_max = 1                # with shared: so many parties may tell each other their shares
 # min_parties = 3                  # fewer answering parties abort the run

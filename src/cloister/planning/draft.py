@@ -70,6 +70,11 @@ def plan(
     numbers = tuple(size.records for size in sizes)
     directory = (bytes(PUBLIC_KEY_BYTES),) * len(job.parties)  # who the parties are changes no length
     if job.protocol.name != "synopsis":
+        if epsilons is not None:
+            raise ConfigError(
+                f"epsilons must be left out with the protocol {job.protocol.name}: losses are compared for the "
+                "synopsis only. Change budget.epsilon and plan again: the noise goes with 1 / epsilon."
+            )
         return _plan_lloyd(job, numbers, directory)
     agreement = make_synopsis_agreement(job, directory)
     settings = agreement.settings
@@ -207,7 +212,7 @@ def _describe(
         k=job.k,
         choose_k=job.choose_k,
         columns=job.columns,
-        why=_explain_choice(job.protocol.name),
+        why=_explain_choice(job.protocol.name, job.protocol.full_variant),
         epsilon=None if budget is None else budget.epsilon,
         delta=None if budget is None else budget.delta,
         unit=None if budget is None else budget.unit.value,
@@ -225,11 +230,12 @@ def _describe(
     )
 
 
-def _explain_choice(name: str) -> str:
+def _explain_choice(name: str, variant: str) -> str:
     others = ", ".join(other for other in PROTOCOLS if other != name)
     if name == "synopsis":
         return f"rows are split across organisations, so the default, synopsis, is used; also: {others}."
-    return f"the job names {name}; the default for rows split across organisations is synopsis; also: {others}."
+    named = f"{name}, {variant}" if variant else name
+    return f"the job names {named}; the default for rows split across organisations is synopsis; also: {others}."
 
 
 def _sum_up(leakage: LeakageTable, middleman: str) -> str:

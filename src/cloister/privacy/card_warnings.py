@@ -14,6 +14,7 @@ EPSILON_WEAK = 10.0
 """Above, a promise is practically none: exp(10) is 22,026."""
 
 _MOSTLY_NOISE = 0.25
+_SEEN = 3.0  # standard deviations above which a number of records is one
 _WHOLE_RANGE = 2.0  # of a column that runs from -1 to 1
 
 
@@ -25,6 +26,8 @@ class Circumstances:
     ----------
     estimated_records
         A number of records that has been released with noise.
+    records_noise
+        The standard deviation of its noise, where the sums that it is taken from decide about centres.
     declared_records
         The number of records, where the job declares it public.
     parties
@@ -42,6 +45,7 @@ class Circumstances:
     """
 
     estimated_records: float | None = None
+    records_noise: float | None = None
     declared_records: int | None = None
     parties: int | None = None
     centre_noise: float | None = None
@@ -126,7 +130,13 @@ def _warn_of_delta(spent: Spent, circumstances: Circumstances) -> Iterator[str]:
 
 def _warn_of_noise(circumstances: Circumstances) -> Iterator[str]:
     """Centres that noise moves by an eighth of the range or more say little about the records."""
-    moved = circumstances.centre_noise
+    moved, records, deviation = circumstances.centre_noise, circumstances.estimated_records, circumstances.records_noise
+    if records is not None and deviation is not None and records < _SEEN * deviation:
+        yield (
+            "These centres are mostly noise: the number of records that was released, "
+            f"{max(records, 0.0):,.0f}, is lost in its own noise, ±{deviation:,.0f}. {circumstances.remedy}"
+        )
+        return
     if moved is None or moved <= _MOSTLY_NOISE:
         return
     far = f"about {moved:.2g}, where a column runs from -1 to 1"

@@ -6,9 +6,14 @@ them. Who is still protected then is decided by the placement of the noise.
 
 from __future__ import annotations
 
+import math
+
+from cloister.errors import ConfigError
 from cloister.privacy.mechanisms import Mechanism
 from cloister.privacy.placement import Aggregator, Joint, Local, Placement, Shared
+from cloister.privacy.units import Budget
 
+_RESERVED = 2.0**-10  # of delta, for what is only nearly as stated
 _REACH = 90  # standard deviations that all noise together exceeds with probability below 1e-37, Laplace tails included
 
 COORDINATOR_SUBTRACTS = (
@@ -44,6 +49,25 @@ def describe_break(placement: Placement) -> str:
     if isinstance(placement, Joint):
         return "Whoever dealt the randomness for sampling the noise, together with any one party."
     return COORDINATOR_SUBTRACTS
+
+
+def reserve_delta(budget: Budget, placement: Placement, rounds: int) -> Budget:
+    """Return the budget that is left for the noise as stated.
+
+    Joint noise is within 2^-80 of it in total variation, a round: events' probabilities change by so much on either
+    input, so delta grows by at most rounds (1 + e^epsilon) 2^-80 (docs/proofs/joint-noise.md). A part of delta is
+    kept back for it.
+    """
+    if not isinstance(placement, Joint):
+        return budget
+    reserve = budget.delta * _RESERVED
+    needed = rounds * (1.0 + math.exp(min(budget.epsilon, 700.0))) * 2.0**-80
+    if reserve < needed:
+        raise ConfigError(
+            f"delta must be at least {needed / _RESERVED:.2g} with joint noise, whose law is within 2^-80 of the "
+            f"stated one in each of {rounds} rounds; got {budget.delta:g}. Write delta = 1e-6."
+        )
+    return Budget(epsilon=budget.epsilon, delta=budget.delta - reserve, unit=budget.unit)
 
 
 def describe_break_in_ring(placement: Placement) -> str:

@@ -60,8 +60,11 @@ def _start_small(sentence: str) -> str:
 
 def _print_releases(releases: Sequence[CardRelease], console: Console, unit_step: float | None) -> None:
     """Print the releases; a run of alike ones takes one row."""
-    scaled = () if unit_step is None else ("L2 sensitivity", "scale")
-    table = make_table("release", "noise", *scaled, "scale / sensitivity", "rho, together", left=2)
+    pure = all(one.pure_epsilon is not None for one in releases)
+    kind, cost = ("L1", "epsilon, together") if pure else ("L2", "rho, together")
+    scaled = () if unit_step is None else (f"{kind} sensitivity", "scale")
+    ratio = f"scale / {kind} sensitivity" if pure else "scale / sensitivity"
+    table = make_table("release", "noise", *scaled, ratio, cost, left=2)
     rows = 0
     for _, alike in groupby(releases, key=lambda one: (one.noise, one.scale, one.sensitivity_l2, one.entries)):
         group = list(alike)
@@ -70,13 +73,14 @@ def _print_releases(releases: Sequence[CardRelease], console: Console, unit_step
             continue
         first = group[0]
         name = first.name if len(group) == 1 else f"{first.name}, and {len(group) - 1:,} more like it"
-        sizes = () if unit_step is None else (first.sensitivity_l2 * unit_step, first.scale * unit_step)
+        sensitivity = float(first.sensitivity_l1) if pure else first.sensitivity_l2
+        sizes = () if unit_step is None else (sensitivity * unit_step, first.scale * unit_step)
         table.add_row(
             Text(name),
             Text(first.noise),
             *(format_number(size, 4) for size in sizes),
-            format_number(first.scale / first.sensitivity_l2, 4),
-            format_number(sum(one.rho for one in group), 4),
+            format_number(first.scale / sensitivity, 4),
+            format_number(sum((one.pure_epsilon or 0.0) if pure else one.rho for one in group), 4),
         )
     print_table(console, table)
     if rows > _MOST_ROWS:

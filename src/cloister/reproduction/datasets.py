@@ -24,7 +24,6 @@ from cloister.numeric import FixedPoint
 
 CLUSTERS = {"iris": 3, "s1": 15, "birch2": 100, "lsun": 3, "house": 3, "adult": 3}
 """k of each file (FastLloyd table 2), in the order of figure 3's panels: 3c is birch2, 3f the highest dimension."""
-FIRST_SYNTH_SEED = 0
 Family = Literal["SynthOV", "SynthSEP", "TimeSynth", "Synth"]
 _SEPARATIONS = {"SynthOV": SYNTH_OVERLAPPING, "SynthSEP": SYNTH_SEPARATED}
 _KEPT_SETS = 8
@@ -42,7 +41,7 @@ class FileSet:
     @property
     def label(self) -> str:
         """The name; a sample says that it is one."""
-        return self.name if self.most is None else f"{self.name}, {self.most:,} records"
+        return self.name if self.most is None else f"{self.name} ({self.most:,})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +52,7 @@ class DrawnSet:
     clusters: int
     dimensions: int
     records: int = 10_000
-    number: int = FIRST_SYNTH_SEED
+    number: int = 0
 
     @property
     def name(self) -> str:

@@ -71,7 +71,7 @@ def set_epsilon_ticks(axes: Axes, epsilons: tuple[float, ...]) -> None:
     axes.set_xscale("log")
     shown: list[float] = []
     for epsilon in epsilons:
-        if not shown or epsilon >= 1.45 * shown[-1]:
+        if not shown or epsilon >= 1.9 * shown[-1]:
             shown.append(epsilon)
     axes.set_xticks(shown, [f"{epsilon:g}" for epsilon in shown])
     axes.xaxis.set_minor_locator(NullLocator())
@@ -79,22 +79,30 @@ def set_epsilon_ticks(axes: Axes, epsilons: tuple[float, ...]) -> None:
 
 
 def set_loss_ticks(axes: Axes) -> None:
-    """A logarithmic axis whose ticks are plain numbers."""
+    """A logarithmic axis whose ticks are plain numbers, wide enough for the lines; shades may leave it."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: PLC0415 (optional)
 
     axes.set_yscale("log")
+    drawn = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axes.get_lines()])
+    drawn = drawn[np.isfinite(drawn) & (drawn > 0)]
+    if drawn.size:
+        axes.set_ylim(drawn.min() / 1.3, drawn.max() * 1.3)
     low, high = axes.get_ylim()
-    steps = (1.0, 2.0, 5.0) if high / low < 100 else (1.0,)
-    if high / low < 4:
-        steps = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
+    steps: tuple[float, ...] = (1.0, 2.0, 5.0) if high / low < 100 else (1.0,)
+    if high / low < 10:
+        steps = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
     axes.yaxis.set_major_locator(LogLocator(subs=steps))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
 
 
-def draw_line(axes: Axes, x: Any, means: Any, half_widths: Any, *, label: str, **style: Any) -> None:
-    """Draw a line with its 95 % interval as a shade."""
+def draw_line(
+    axes: Axes, x: Any, means: Any, half_widths: Any, *, label: str, signed: bool = False, **style: Any
+) -> None:
+    """Draw a line with its 95 % interval as a shade; ``signed`` where it may go below zero."""
     means, half_widths = np.asarray(means, dtype=float), np.nan_to_num(np.asarray(half_widths, dtype=float))
     (line,) = axes.plot(x, means, label=label, **{"linewidth": 1.6, "marker": "o", "markersize": 3.2, **style})
-    low = np.maximum(means - half_widths, 0.02 * np.abs(means))  # a logarithmic axis has no place for less
+    low = means - half_widths
+    if not signed:  # a logarithmic axis has no place for less
+        low = np.maximum(low, 0.02 * np.abs(means))
     axes.fill_between(x, low, means + half_widths, color=line.get_color(), alpha=0.15, linewidth=0)

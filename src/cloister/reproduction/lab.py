@@ -15,8 +15,8 @@ from cloister.reproduction.trials import Score, Trial, score_trial
 from cloister.runtime.progress import OnProgress, Progress
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-_TOGETHER = 4
-"""Trials that a process is handed at once: neighbours share a data set, which it then has in memory."""
+_TOGETHER = 2
+"""Trials that a process is handed at once; few, so that Ctrl-C need not wait long."""
 
 
 class Lab:
@@ -47,6 +47,8 @@ class Lab:
     def measure(self, label: str, trials: Sequence[Trial]) -> None:
         """Run what has not been run yet."""
         todo = [trial for trial in dict.fromkeys(trials) if trial not in self._scores]
+        # Trials of one run share parts, start and first flow, which a process then has in memory.
+        todo.sort(key=lambda trial: (trial.data.label, trial.start, trial.run, trial.parties))
         if self._executor is None:
             for trial in todo:
                 self._scores[trial] = score_trial(trial)

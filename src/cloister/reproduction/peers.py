@@ -11,7 +11,6 @@ from cloister.errors import DataError
 from cloister.reproduction.scope import Scope
 
 FILE = "fastlloyd_and_dp_peers.csv"
-SOURCE = "authors' code, measured (shared/peers)"
 
 
 @dataclass(frozen=True, kw_only=True)

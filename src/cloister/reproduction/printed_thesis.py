@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from cloister.protocols.fastlloyd import Correction
 
+EPSILON = 4.0
+"""The default budget (table 7.1), of tables 8.2 to 8.7."""
 SETS = ("s1", "house", "iris", "image", "adult", "birch2")
 """The columns of tables 8.2 to 8.5, in their order. The set "image" is not at hand."""
 RECORDS = {"s1": 5_000, "house": 1_837, "iris": 150, "image": 34_112, "adult": 48_842, "birch2": 25_000}

@@ -55,8 +55,8 @@ class Scope:
     samples: Mapping[str, int] = field(default_factory=dict)
     silhouette_records: int = 2_000
     note: str = (
-        "As the papers, but for figures 5 and 6 (4 runs on each data set, not 20), the times (10 sessions, not 20), and "
-        "silhouettes (on 2,000 records)."
+        "As the papers, but for figures 5 and 6 (4 runs on each data set, not 20), the times (10 sessions, not 20) "
+        "and silhouettes (on 2,000 records)."
     )
 
     def find_sets(self, names: Sequence[str]) -> tuple[FileSet, ...]:

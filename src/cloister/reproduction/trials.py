@@ -11,8 +11,8 @@ import numpy as np
 from cloister.crypto import Stream
 from cloister.errors import InfeasibleError
 from cloister.kmeans import cluster_sums, nearest, random_in_domain, silhouette, sphere_packing
-from cloister.kmeans.assignment import Assignment
-from cloister.kmeans.records import ArrayRecords, FloatArray
+from cloister.kmeans.assignment import Assignment, ConstrainedExclusive
+from cloister.kmeans.records import FloatArray
 from cloister.numeric import FixedPoint
 from cloister.privacy.placement import Aggregator, Placement
 from cloister.privacy.simulation_sampler import SimulationSampler
@@ -32,6 +32,7 @@ from cloister.protocols.multiparty_lloyd import NoisePlan
 from cloister.protocols.multiparty_lloyd.noise import NoiseKind
 from cloister.protocols.multiparty_lloyd.rules import ExactCentroids, ExactSums, Rule
 from cloister.reproduction.datasets import DataSet, load_points
+from cloister.reproduction.parts import RememberedFlow, deal_records
 
 Method = Preset | Literal["sound"]
 Start = Literal["sphere-packing", "random"]
@@ -88,10 +89,11 @@ NO_ASSIGNMENT = Score(loss=math.nan, empty=math.nan, silhouette=math.nan, feasib
 def score_trial(trial: Trial) -> Score:
     """Run a trial with two parties or more, each with its part of the shuffled records (thesis 8.2)."""
     points = load_points(trial.data)
-    order = Stream.from_seed(trial.run, "split", trial.data.label).permutation(len(points))
-    parts = [ArrayRecords(points[rows]) for rows in np.array_split(order, trial.parties)]
+    parts = deal_records(trial.data, trial.run, trial.parties)
     centres = _draw_start(trial, points.shape[1])
-    plan, assignment = make_plan(trial, len(points), points.shape[1])
+    plan, assignment = make_plan(trial, *points.shape)
+    if isinstance(assignment, ConstrainedExclusive):
+        assignment = RememberedFlow(inner=assignment)
     try:
         if isinstance(plan, NoisePlan):
             sampler = SimulationSampler(_noise_stream(trial))

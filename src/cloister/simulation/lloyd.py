@@ -7,6 +7,9 @@ from collections.abc import Callable
 from contextlib import closing, nullcontext
 from dataclasses import asdict
 
+import numpy as np
+from msgspec.structs import replace as replace_fields
+
 from cloister.data import to_unit
 from cloister.errors import ConfigError
 from cloister.job import Job
@@ -35,7 +38,7 @@ from cloister.protocols.multiparty_lloyd import (
 from cloister.protocols.noise_holders import describe_break_in_ring
 from cloister.protocols.synopsis.settings import SYNOPSIS
 from cloister.simulation.lloyd_plans import bound_records, make_noise_plan, make_published_options, name_variant
-from cloister.simulation.ring import walk_in_ring
+from cloister.simulation.ring import make_terms, walk_in_ring
 from cloister.simulation.stage import Played, Stage, Walked, find_common_centres
 from cloister.simulation_desks import Desks, open_desks
 
@@ -56,12 +59,13 @@ def play_lloyd(stage: Stage) -> Played:
     job = stage.job
     agreement = make_agreement(job, stage.directory)
     in_ring = job.protocol.topology == "ring"
+    check_before_paying(job, agreement, in_ring=in_ring)
     opened = _open_desks(stage, agreement, in_ring=in_ring)
     with nullcontext() if opened is None else closing(opened) as desks:
         if desks is not None and agreement.noise is not None:
             desks.pay_ledgers([agreement.noise.release_of(t) for t in range(1, agreement.iterations + 1)])
         walked = (walk_in_ring if in_ring else _walk_in_star)(stage, agreement, make_assignment(job), desks)
-        card = _make_card(desks, agreement, walked, declared_records=job.data.records, in_ring=in_ring)
+        card = _make_card(job, desks, agreement, walked, in_ring=in_ring)
     counts = walked.released_counts
     return Played(
         run=walked.run,
@@ -74,8 +78,23 @@ def play_lloyd(stage: Stage) -> Played:
         card=card,
         notes=_write_notes(job, agreement),
         middleman=_name_middleman(in_ring),
+        cluster_records=() if counts is None else tuple(np.maximum(counts, 0.0).tolist()),
+        cluster_records_noise=None if agreement.noise is None else agreement.noise.count_noise,
         released_records=None if counts is None else max(0.0, float(counts.sum())),
     )
+
+
+def check_before_paying(job: Job, agreement: Agreement, *, in_ring: bool) -> None:
+    """Refuse now what would be refused later: a ledger pays for all rounds before the first."""
+    if in_ring:
+        make_terms(agreement)
+    else:
+        agreement.require_star()
+    if job.ledger is not None and agreement.noise is not None and agreement.noise.flaw:
+        raise ConfigError(
+            "a ledger must be left out where the guarantee as published does not hold; got one. Remove [ledger] and "
+            f'use records that need no protection, or set variant = "sound". {agreement.noise.flaw}'
+        )
 
 
 def _walk_in_star(stage: Stage, agreement: Agreement, assignment: Assignment, desks: Desks | None) -> Walked:
@@ -114,7 +133,7 @@ def make_agreement(job: Job, directory: tuple[bytes, ...]) -> Agreement:
         raise ConfigError("the protocol must be one of multiparty Lloyd to agree on its rounds; got synopsis.")
     context = {
         "columns": [asdict(column) for column in job.columns],
-        "assignment": options.assignment or ASSIGNMENT,
+        "assignment": make_assignment(job).name,
         "topology": options.topology or "star",
         **{name: getattr(options, name) for name in LIMITS},
     }
@@ -174,24 +193,29 @@ def name_break(agreement: Agreement, *, in_ring: bool) -> str:
 
 
 def _make_card(
-    desks: Desks | None, agreement: Agreement, walked: Walked, *, declared_records: int | None, in_ring: bool
+    job: Job, desks: Desks | None, agreement: Agreement, walked: Walked, *, in_ring: bool
 ) -> PrivacyCard | None:
     """The card, with the noise on a centre of average size for its warning."""
     plan = agreement.noise
     if desks is None or plan is None:
         return None
-    records = declared_records if walked.released_counts is None else float(walked.released_counts.sum())
-    return desks.make_card(
+    declared_records, counts = job.data.records, walked.released_counts
+    records = declared_records if counts is None else float(counts.sum())
+    card = desks.make_card(
         Circumstances(
             estimated_records=records,
+            records_noise=None if counts is None else len(counts) ** 0.5 * (plan.count_noise or 0.0),
             declared_records=declared_records,
             centre_noise=None if records is None else plan.blur_centre(max(1.0, records / plan.clusters)),
             shares_missing=agreement.parties - min(map(len, walked.run.result.members)),
-            parties_in_sum=agreement.parties,
+            parties_in_sum=min(map(len, walked.run.result.members)),
             flaw=plan.flaw,
         ),
         middleman=_name_middleman(in_ring),
     )
+    # What was kept back for the law of joint noise is allowed, and spent on it.
+    allowed = card.budget_delta if job.budget is None else job.budget.delta
+    return replace_fields(card, delta=card.delta + allowed - card.budget_delta, budget_delta=allowed)
 
 
 def _write_notes(job: Job, agreement: Agreement) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from itertools import groupby
 
 from cloister.data import to_original
 from cloister.job import Job
+from cloister.protocols.leakage import Learns
 from cloister.protocols.synopsis.settings import SYNOPSIS
 from cloister.report.evaluation import evaluate_centres
 from cloister.report.result import Learned, NetworkTime, PartyTraffic, Result
@@ -93,8 +94,10 @@ def _list_traffic(job: Job, played: Played) -> tuple[PartyTraffic, ...]:
 def _list_learned(played: Played) -> tuple[Learned, ...]:
     """The leakage table in words, one line for each role and degree."""
     table = played.leakage
+    flawed = played.card is not None and bool(played.card.flaw)
     rows = []
     for (role, learns), group in groupby(table.rows, key=lambda row: (row.role, row.learns)):
         name = {"coordinator": f"the {played.middleman}", "party": "each party"}[role]
-        rows.append(Learned(role=name, what="; ".join(row.meaning for row in group), how=learns.value))
+        how = "with noise that proves nothing" if flawed and learns is Learns.NOISY else learns.value
+        rows.append(Learned(role=name, what="; ".join(row.meaning for row in group), how=how))
     return (*rows, Learned(role="everyone", what=played.public, how="exactly", note=f"public; see {table.source}"))

@@ -74,7 +74,7 @@ def play_synopsis(stage: Stage) -> Played:
                 remedy="Raise epsilon, or use fewer clusters or columns or narrower bounds"
                 + (", or bring in more parties." if settings.client_level else "."),
                 shares_missing=len(parties) - fewest,
-                parties_in_sum=len(parties),
+                parties_in_sum=fewest,
             )
         )
     return Played(

@@ -41,6 +41,7 @@ from cloister.protocols.fastlloyd.published_rules import (
 from cloister.protocols.fastlloyd.rounds import RHO, count_rounds_by_centroids, count_rounds_by_sums, split_count
 from cloister.protocols.multiparty_lloyd import NoisePlan
 from cloister.protocols.multiparty_lloyd.noise import calibrate_rounds
+from cloister.protocols.noise_holders import reserve_delta
 
 Preset = Literal["published", "csulloyd", "sulloyd", "mna", "amn"]
 AssignmentKind = Literal[
@@ -69,13 +70,18 @@ SUM_FLAW = (
     "and loses another, and its sums move by up to 2B (docs/proofs/published-fastlloyd.md)."
 )
 CENTROID_FLAW = (
-    f"The sensitivity of a centroid is claimed as B / c_min: {_PATHS.format(clusters='one')}; and a mean that gains "
-    "one record and loses another moves by up to 2B / C. The noise is up to 2k times too small "
+    "The sensitivity of a centroid is claimed as E B / c_min, or 2 eta_d / c_min with a distance constraint: "
+    f"{_PATHS.format(clusters='E')}; and a mean that gains one record and loses another moves by up to 2B / C. "
+    "The noise is up to 2k times too small, 2 times with one column (docs/proofs/published-fastlloyd.md)."
+)
+OVERLAP_FLAW = (
+    "The sensitivity is claimed as B for each of k clusters: where every cluster takes its c_min nearest records, one "
+    "record more takes another's place in each of them, and a sum moves by up to 2B "
     "(docs/proofs/published-fastlloyd.md)."
 )
-OUTSIDE_FLAW = (
-    "Centres are not brought back into the domain, and an empty local cluster stands for its old centre: the first "
-    "record of a cluster can move it by more than the claimed B."
+EMPTY_FLAW = (
+    "An empty local cluster stands for its old centre, and its first record can move it by more than the claimed B: "
+    "centres are not brought back into the domain, or one party alone is averaged (docs/proofs/published-fastlloyd.md)."
 )
 
 
@@ -124,7 +130,7 @@ class PublishedOptions:
 
     def __post_init__(self) -> None:
         low, high = self.local_sizes
-        if low > high:
+        if low > high and self.kind not in ("unconstrained", "constrained-non-exclusive"):
             raise ConfigError(
                 "each party's part of the cluster sizes, from ceil(c_min / M) to floor(c_max / M), must hold a number; "
                 f"got from {low} to {high} for N = {self.records}, k = {self.clusters}, M = {self.parties}. "
@@ -168,6 +174,8 @@ class PublishedOptions:
         """c_max of all parties together; N without constraints."""
         if self.kind == "unconstrained":
             return self.records
+        if self.kind == "constrained-non-exclusive":  # each takes its c_min nearest, no more
+            return self.size_min
         alpha = self.alpha_max if self.alpha_max is not None else _ALPHAS[self.preset][1]
         return math.floor(alpha * self.records / self.clusters)
 
@@ -175,8 +183,11 @@ class PublishedOptions:
     def flaw(self) -> str:
         """Why the printed guarantee does not hold; empty where it does."""
         if self.kind != "unconstrained":
+            if self.kind == "constrained-non-exclusive":
+                return OVERLAP_FLAW
             return CENTROID_FLAW if self.by_centroids else SUM_FLAW
-        return OUTSIDE_FLAW if self.by_centroids and self.post.centres == "none" else ""
+        far = self.post.centres == "none" or self.parties == 1
+        return EMPTY_FLAW if self.by_centroids and far else ""
 
     def count_rounds(self, epsilon: float) -> int:
         """T: given, or by the rule (section 5.4)."""
@@ -254,6 +265,8 @@ def plan_published(options: PublishedOptions, budget: Budget, *, placement: Plac
             constraints=constraints,
             post=options.post,
         )
+    placement = placement or Aggregator()
+    budget = reserve_delta(budget, placement, rounds)
     pure = Budget(epsilon=budget.epsilon, delta=0.0, unit=budget.unit)
     targets = {
         sensitivity: calibrate_rounds(pure, sensitivity, kind="laplace", iterations=rounds)
@@ -264,6 +277,6 @@ def plan_published(options: PublishedOptions, budget: Budget, *, placement: Plac
         targets=tuple(targets[rule.sensitivity_of(t)] for t in range(1, rounds + 1)),
         rule=rule,
         clusters=options.clusters,
-        placement=placement or Aggregator(),
+        placement=placement,
         flaw=options.flaw,
     )

@@ -8,18 +8,21 @@ instead of being rounded to it.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.errors import InfeasibleError
 from cloister.kmeans.assignment import Assignment, DistanceConstrained
 from cloister.kmeans.postprocess import fold, truncate
 from cloister.kmeans.records import FloatArray, Records
 from cloister.numeric import FixedPoint
 from cloister.privacy.units import Sensitivity
-from cloister.protocols.multiparty_lloyd.rules import average_locally
+from cloister.protocols.multiparty_lloyd.rules import Last, average_locally, sum_on_grid
 
 Correction = Literal["none", "truncate", "fold"]
 """What is done with a noisy value outside its domain (thesis 6.1.3)."""
@@ -35,10 +38,25 @@ class PostProcessing:
 
 
 def correct(values: FloatArray, how: Correction, low: float, high: float) -> FloatArray:
-    """Bring values into their domain, or leave them."""
+    """Bring values into their domain, which may be one number, or leave them."""
     if how == "none":
         return values
+    if low == high:
+        return np.full_like(values, low)
     return fold(values, low, high) if how == "fold" else truncate(values, low, high)
+
+
+@contextmanager
+def _blaming_alphas() -> Iterator[None]:
+    """Tell in the words of a published job why sizes cannot be met, without the numbers of a party's table."""
+    try:
+        yield
+    except InfeasibleError:
+        raise InfeasibleError(
+            "each party's records must allow clusters of the sizes that follow from data.records and alpha (and within "
+            "the radius, if there is one); these do not. Raise alpha_min and alpha_max, declare the number of records "
+            "that there are, or give each party about as many. That a run stops here tells something about the records."
+        ) from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,11 +119,12 @@ class PublishedSums:
         )
 
     def contribute(
-        self, records: Records, centres: FloatArray, round_: int, assignment: Assignment
+        self, records: Records, centres: FloatArray, round_: int, assignment: Assignment, last: Last = None
     ) -> NDArray[np.int64]:
         """S_li and w C_li as integers."""
-        exact = self.constraints.at_round(assignment, round_).sums(records, centres)
-        return np.hstack([self.fixed_point.encode(exact.sums), self.count_weight * exact.counts[:, None]])
+        at_round = self.constraints.at_round(assignment, round_)
+        with _blaming_alphas():
+            return sum_on_grid(records, centres, at_round, self.fixed_point, self.count_weight)
 
     def read_counts(self, total: NDArray[np.int64]) -> FloatArray:
         """The noisy counts."""
@@ -116,7 +135,9 @@ class PublishedSums:
         """The noise of the sum over the number of records."""
         return deviation * self.fixed_point.resolution / cluster_records
 
-    def move(self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int) -> FloatArray:
+    def move(
+        self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int, last: Last = None
+    ) -> FloatArray:
         """Correct, divide, correct (7.2.4). A count of zero has no quotient: its centre stays."""
         most = float(self.constraints.size_max)
         sums = correct(self.fixed_point.decode(total[:, :-1]), self.post.sums, -most, most)
@@ -160,11 +181,16 @@ class PublishedCentroids:
         return Sensitivity(l1=self.dimensions * entry, l2_squared=self.dimensions * entry**2)
 
     def contribute(
-        self, records: Records, centres: FloatArray, round_: int, assignment: Assignment
+        self, records: Records, centres: FloatArray, round_: int, assignment: Assignment, last: Last = None
     ) -> NDArray[np.int64]:
         """S_li / (M C_li) as integers."""
-        exact = self.constraints.at_round(assignment, round_).sums(records, centres)
+        with _blaming_alphas():
+            exact = self.constraints.at_round(assignment, round_).sums(records, centres)
         return self.fixed_point.encode(average_locally(exact, centres) / self.parties)
+
+    @property
+    def count_weight(self) -> None:
+        """There are no counts."""
 
     def read_counts(self, total: NDArray[np.int64]) -> None:
         """Counts are not released: that is what this step is for (thesis 5.4)."""
@@ -173,6 +199,8 @@ class PublishedCentroids:
         """The noise is on the centre itself."""
         return deviation * self.fixed_point.resolution
 
-    def move(self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int) -> FloatArray:
+    def move(
+        self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int, last: Last = None
+    ) -> FloatArray:
         """Read the average over those who stayed."""
         return correct(total / self.fixed_point.scale * (self.parties / members), self.post.centres, -1.0, 1.0)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.errors import ConfigError
 from cloister.kmeans.assignment import Assignment, Unconstrained
 from cloister.kmeans.records import FloatArray, Records
 from cloister.privacy.placement import Aggregator, Joint
@@ -58,16 +59,20 @@ def rehearse(
     """
     assignment = assignment or Unconstrained()
     rule: Rule = plan.rule if isinstance(plan, NoisePlan) else plan
-    rounds = len(plan.targets) if isinstance(plan, NoisePlan) else rounds or 0
+    if isinstance(plan, NoisePlan):
+        rounds = len(plan.targets)
+    if rounds is None or (isinstance(plan, NoisePlan) and sampler is None):
+        raise ConfigError("a plan must come with a sampler to be rehearsed, and a rule with a number of rounds.")
     centres = start
-    history, totals = [], []
+    history: list[FloatArray] = []
+    totals: list[NDArray[np.int64]] = []
     for round_ in range(1, rounds + 1):
-        exact = [rule.contribute(records, centres, round_, assignment) for records in parts]
+        last = totals[-1] if totals else None
+        exact = [rule.contribute(records, centres, round_, assignment, last) for records in parts]
         total = np.sum(exact, axis=0)
-        if isinstance(plan, NoisePlan):
-            assert sampler is not None
+        if isinstance(plan, NoisePlan) and sampler is not None:
             total = total + _draw(plan, round_, total.size, sampler, len(parts)).reshape(total.shape)
-        centres = rule.move(centres, total, round_=round_, members=len(parts))
+        centres = rule.move(centres, total, round_=round_, members=len(parts), last=last)
         history.append(centres)
         totals.append(total)
     return Rehearsal(centres=centres, history=tuple(history), totals=tuple(totals))

@@ -9,12 +9,13 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
+from cloister.errors import ConfigError
 from cloister.numeric.ring import RING32, RingBits
 from cloister.privacy.placement import Aggregator, Placement
 from cloister.privacy.units import Budget, Sensitivity
 from cloister.protocols.fastlloyd.offsets import Offsets, measure_contribution
 from cloister.protocols.multiparty_lloyd.noise import NoiseKind, NoisePlan, Target, calibrate_rounds
-from cloister.protocols.noise_holders import bound_noise
+from cloister.protocols.noise_holders import bound_noise, reserve_delta
 
 ROUNDS = 12
 _FIRST_RADIUS = 0.6
@@ -23,8 +24,13 @@ _LATER_RADIUS = 0.6
 """In the second round, as a part of sqrt(d) / k^(1/d): k balls of that size have about the domain's volume."""
 _RADIUS_DECAY = 0.85
 """From then on, from round to round: centres settle, and the noise is in proportion to the radius."""
+_RADIUS_LEAST = 0.1
+"""Where it stops to shrink, as a part of the second round's."""
+_BLUR = 0.01
+"""How far noise may move a centre, as a part of the second round's radius, before a radius shrinks for it."""
+_GIVEN_RADIUS_LEAST = 1e-6
 _SCALE_MOST, _SCALE_LEAST = 2**16, 2**10
-"""Steps of the grid in a radius. Rounding is lost beside the noise, which is larger than the radius."""
+"""Steps of the grid in a radius. Rounding n records adds about sqrt(n / 12) steps to a sum, noise some thousands."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,10 +62,22 @@ class FastLloydOptions:
     radius: float | None = None
     ring_bits: RingBits | Literal["auto"] = "auto"
 
+    def __post_init__(self) -> None:
+        if self.radius is not None and not self.radius >= _GIVEN_RADIUS_LEAST:
+            raise ConfigError(
+                f"radius must be at least {_GIVEN_RADIUS_LEAST:g}, in unit scaling; got {self.radius:g}. "
+                "A column runs from -1 to 1: take a length as large as a cluster, or leave it out."
+            )
+
     @property
     def rounds(self) -> int:
         """T."""
         return ROUNDS if self.iterations is None else self.iterations
+
+    @property
+    def later_radius(self) -> float:
+        """The least radius of the second round."""
+        return _LATER_RADIUS * math.sqrt(self.dimensions) / float(self.clusters ** (1.0 / self.dimensions))
 
     @property
     def radii(self) -> tuple[float, ...]:
@@ -67,9 +85,10 @@ class FastLloydOptions:
         root = math.sqrt(self.dimensions)
         if self.radius is not None:
             return (min(self.radius, 2.0 * root),) * self.rounds
-        later = _LATER_RADIUS * root / self.clusters ** (1.0 / self.dimensions)
+        later = self.later_radius
         return tuple(
-            max(_FIRST_RADIUS * root, later) if t == 0 else later * _RADIUS_DECAY ** (t - 1) for t in range(self.rounds)
+            max(_FIRST_RADIUS * root, later) if t == 0 else later * max(_RADIUS_DECAY ** (t - 1), _RADIUS_LEAST)
+            for t in range(self.rounds)
         )
 
 
@@ -82,6 +101,7 @@ def plan_fastlloyd(options: FastLloydOptions, budget: Budget, *, placement: Plac
     release a round. Theorem: docs/proofs/fastlloyd.md.
     """
     placement = placement or Aggregator()
+    budget = reserve_delta(budget, placement, options.rounds)
     scale = _choose_scale(options, budget, placement)
     sensitivity, target = _calibrate(options, budget, scale)
     rule = Offsets(
@@ -90,6 +110,7 @@ def plan_fastlloyd(options: FastLloydOptions, budget: Budget, *, placement: Plac
         scale=scale,
         count_weight=_weigh_count(options.dimensions, scale),
         deviation=placement.total_variance(target) ** 0.5,
+        blur=0.0 if options.radius is not None else _BLUR * options.later_radius,
     )
     assert rule.sensitivity_of(1) == sensitivity
     return NoisePlan(

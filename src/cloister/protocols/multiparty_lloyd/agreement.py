@@ -17,6 +17,7 @@ from cloister.kmeans.initialisation import random_in_domain, sphere_packing
 from cloister.kmeans.records import FloatArray
 from cloister.numeric import FixedPoint, Ring, choose_ring
 from cloister.numeric.ring import RingBits
+from cloister.privacy.placement import Aggregator, Joint
 from cloister.protocols.leakage import LeakageTable, Learns, Row
 from cloister.protocols.multiparty_lloyd.noise import NoisePlan
 from cloister.protocols.multiparty_lloyd.rules import ExactCentroids, ExactSums, Rule
@@ -148,6 +149,22 @@ class Agreement:
         if not (np.abs(np.array(self.start)) <= 1).all():
             raise ConfigError("start must lie inside the public bounds, finite; it does not. Move the centres inside.")
 
+    def require_star(self) -> None:
+        """Refuse noise that no star adds: its sums would be released without any."""
+        if self.noise is not None and isinstance(self.noise.placement, Joint):
+            raise ConfigError(
+                "joint noise must be sampled by the parties in a ring (protocols.serverless); got a session around a "
+                "coordinator, where nobody would add it. Use placement aggregator, shared or local."
+            )
+
+    def require_ring(self) -> None:
+        """Refuse noise that no ring adds: its sums would be released without any."""
+        if self.noise is not None and isinstance(self.noise.placement, Aggregator):
+            raise ConfigError(
+                "noise by the aggregator must have an aggregator; got a ring, where nobody would add it. "
+                "Use placement local, shared or joint."
+            )
+
     @property
     def breaks_if(self) -> str:
         """Which coalition undoes the protection; it depends on who adds the noise."""
@@ -204,8 +221,11 @@ class Agreement:
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of every field."""
+        """SHA-256 of every field, and of the kinds of those that have alternatives: their fields may look alike."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        if self.noise is not None:
+            parts = (self.noise.placement, self.noise.rule, *self.noise.targets)
+            fields["kinds"] = [type(part).__name__ for part in parts]
         return hashlib.sha256(msgspec.msgpack.encode(fields, order="sorted")).digest()
 
     def draw_start(self, stream: Stream) -> FloatArray:

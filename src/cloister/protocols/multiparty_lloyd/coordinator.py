@@ -45,6 +45,7 @@ def coordinate(
     agreement: Agreement, *, entropy: Entropy, session: bytes, duty: NoiseDuty | None = None
 ) -> Coordinator[Outcome]:
     """Run the agreed protocol in one session; ``duty`` comes with noise by the coordinator."""
+    agreement.require_star()
     if (duty is not None) != (agreement.noise is not None and agreement.noise.by_coordinator):
         raise ConfigError(
             "a coordinator must have a noise duty exactly where the agreed plan gives it one; it has not."

@@ -21,7 +21,7 @@ from cloister.privacy.placement import Aggregator, Joint, Placement
 from cloister.privacy.samplers import check_draw
 from cloister.privacy.units import Budget, Sensitivity
 from cloister.protocols.multiparty_lloyd.rules import BoundedSums, NoisyRule
-from cloister.protocols.noise_holders import bound_noise, count_members_min, is_by_coordinator
+from cloister.protocols.noise_holders import bound_noise, count_members_min, is_by_coordinator, reserve_delta
 
 NoiseKind = Literal["gaussian", "laplace"]
 Target = DiscreteGaussian | DiscreteLaplace
@@ -87,6 +87,13 @@ class NoisePlan:
         return self.rule.blur_centre(deviation, rounds, cluster_records)
 
     @property
+    def count_noise(self) -> float | None:
+        """The standard deviation of a cluster's released number of records; None where it is not released."""
+        weight = self.rule.count_weight
+        deviation = self.placement.total_variance(self.targets[-1]) ** 0.5
+        return None if weight is None else float(deviation / weight)
+
+    @property
     def by_coordinator(self) -> bool:
         """Whether the coordinator adds the noise, rather than the parties."""
         return is_by_coordinator(self.placement)
@@ -127,11 +134,13 @@ def plan_noise(
         count_weight=balance_count_weight(dimensions, fixed_point),
         norm_bound=norm_bound,
     )
+    placement = placement or Aggregator()
+    budget = reserve_delta(budget, placement, iterations)
     target = calibrate_rounds(budget, encoder.sensitivity, kind=kind, iterations=iterations)
     return NoisePlan(
         budget=budget,
         targets=(target,) * iterations,
         rule=BoundedSums(encoder=encoder),
         clusters=clusters,
-        placement=placement or Aggregator(),
+        placement=placement,
     )

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from cloister.aggregation import Aggregate, MaskSchedule, SeedHolder
 from cloister.aggregation.seed_agreement import OpenSession, Ready, check_agreement
 from cloister.crypto import Entropy, Identity
-from cloister.errors import LocalProtocolError, RemoteProtocolError
+from cloister.errors import InfeasibleError, LocalProtocolError, RemoteProtocolError
 from cloister.kmeans.assignment import Assignment
 from cloister.kmeans.records import FloatArray, Records
 from cloister.privacy.release import NoiseDuty
@@ -57,6 +57,7 @@ class LloydParty:
         assignment: Assignment | None = None,
         duty: NoiseDuty | None = None,
     ) -> None:
+        agreement.require_star()
         self._number = number
         self._agreement = agreement
         self._session = session
@@ -142,7 +143,11 @@ class LloydParty:
         self._check_round(request.round)
         masks = self._ready_masks()
         walker = self._follow(request.news, masks, upto=request.round - 1, start=request.start)
-        elements = self._agreement.ring.encode(walker.contribute(request.round))
+        try:
+            contribution = walker.contribute(request.round)
+        except InfeasibleError as error:
+            raise InfeasibleError(f"party {self._number}: {error}") from None
+        elements = self._agreement.ring.encode(contribution)
         masked = masks.mask(elements, request.round, self._number)
         self._masks, self._walker, self._answered = masks, walker, request.round
         return MaskedUpdate(Array.of(masked))

@@ -13,14 +13,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.errors import PrecisionError, RemoteProtocolError
-from cloister.kmeans.assignment import Assignment
+from cloister.kmeans.assignment import Assignment, Unconstrained
 from cloister.kmeans.kernel import ClusterSums
 from cloister.kmeans.lloyd import update_centres
 from cloister.kmeans.postprocess import fold
-from cloister.kmeans.records import FloatArray, Records
+from cloister.kmeans.records import FloatArray, Records, iterate_chunks
 from cloister.numeric import FixedPoint
 from cloister.privacy.encoder import BoundedRecords, SumCountEncoder
 from cloister.privacy.units import Sensitivity
+
+_CHUNK_ROWS = 2**20  # of at most 30 fractional bits: their sums stay below 2^53
+
+
+Last = NDArray[np.int64] | None
+"""The sum of the round before, which everyone has seen; None in the first."""
 
 
 class Rule(Protocol):
@@ -34,11 +40,13 @@ class Rule(Protocol):
         """The largest magnitude of an entry of the sum, by public values; decides the ring."""
 
     def contribute(
-        self, records: Records, centres: FloatArray, round_: int, assignment: Assignment
+        self, records: Records, centres: FloatArray, round_: int, assignment: Assignment, last: Last = None
     ) -> NDArray[np.int64]:
         """One party's exact integers, (k, width)."""
 
-    def move(self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int) -> FloatArray:
+    def move(
+        self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int, last: Last = None
+    ) -> FloatArray:
         """The next centres, from the sum over ``members`` parties; a cluster that nobody joined keeps its own."""
 
 
@@ -49,6 +57,10 @@ class NoisyRule(Rule, Protocol):
     """What is released of each cluster, in words."""
     nearest_only: ClassVar[bool]
     """Whether the sensitivity holds only if each record joins its nearest centre."""
+
+    @property
+    def count_weight(self) -> int | None:
+        """What a record adds to its cluster's count; None where counts are not released."""
 
     def sensitivity_of(self, round_: int) -> Sensitivity:
         """The largest norms of what one record contributes to a round."""
@@ -81,13 +93,15 @@ class ExactSums:
         return parties * max_records * self.fixed_point.scale
 
     def contribute(
-        self, records: Records, centres: FloatArray, round_: int, assignment: Assignment
+        self, records: Records, centres: FloatArray, round_: int, assignment: Assignment, last: Last = None
     ) -> NDArray[np.int64]:
         """S_li and C_li as integers: exact, since records lie on the fixed-point grid."""
         exact = _sum_within_cap(records, centres, assignment, self.max_records)
         return np.hstack([self.fixed_point.encode(exact.sums), exact.counts[:, None]])
 
-    def move(self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int) -> FloatArray:
+    def move(
+        self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int, last: Last = None
+    ) -> FloatArray:
         """Divide; refuses sums that no honest records could give."""
         self.check_sums(total, count_max=members * self.max_records)
         return update_centres(self.fixed_point.decode(total[:, :-1]), total[:, -1], centres)
@@ -121,13 +135,15 @@ class ExactCentroids:
         return self.fixed_point.scale + parties
 
     def contribute(
-        self, records: Records, centres: FloatArray, round_: int, assignment: Assignment
+        self, records: Records, centres: FloatArray, round_: int, assignment: Assignment, last: Last = None
     ) -> NDArray[np.int64]:
         """Scaled local centres; an empty local cluster leaves its centre where it is."""
         exact = _sum_within_cap(records, centres, assignment, self.max_records)
         return self.fixed_point.encode(average_locally(exact, centres) / self.parties)
 
-    def move(self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int) -> FloatArray:
+    def move(
+        self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int, last: Last = None
+    ) -> FloatArray:
         """Average over those who stayed.
 
         Parties scale by the agreed M before anyone knows who will drop out: the average is the sum times M / members.
@@ -159,6 +175,26 @@ def _sum_within_cap(records: Records, centres: FloatArray, assignment: Assignmen
     return exact
 
 
+def sum_on_grid(
+    records: Records, centres: FloatArray, assignment: Assignment, fixed_point: FixedPoint, count_weight: int
+) -> NDArray[np.int64]:
+    """Sums of records and weighted counts of clusters as integers, (k, d + 1), whatever the records are and many.
+
+    Where each record joins its nearest centre, one record changes one cluster by its own integers, exactly: records
+    are clipped and put on the grid, the doubles of a chunk are exact, and chunks are added modulo 2^64. Nothing here
+    stops because of how many records there are: that would tell neighbours apart.
+    """
+    if not isinstance(assignment, Unconstrained):  # no such promise: size constraints need all records at once
+        exact = assignment.sums(records, centres)
+        return np.hstack([fixed_point.encode(exact.sums), count_weight * exact.counts[:, None]])
+    total = np.zeros((len(centres), centres.shape[1] + 1), dtype=np.int64)
+    for chunk in iterate_chunks(records, _CHUNK_ROWS):
+        exact = assignment.sums(fixed_point.quantise(np.clip(chunk, -1.0, 1.0)), centres)
+        total[:, :-1] += fixed_point.encode(exact.sums)
+        total[:, -1] += count_weight * exact.counts
+    return total
+
+
 @dataclass(frozen=True, kw_only=True)
 class BoundedSums:
     """Sums and weighted counts of records of bounded length, released with noise: thesis 7.2.4, made sound."""
@@ -177,13 +213,15 @@ class BoundedSums:
         return parties * max_records * max(self.encoder.fixed_point.scale, self.encoder.count_weight)
 
     def contribute(
-        self, records: Records, centres: FloatArray, round_: int, assignment: Assignment
+        self, records: Records, centres: FloatArray, round_: int, assignment: Assignment, last: Last = None
     ) -> NDArray[np.int64]:
         """Sums of records that have passed the norm bound."""
-        exact = assignment.sums(BoundedRecords(records, self.encoder), centres)
-        return self.encoder.encode_sums(exact.sums, exact.counts)
+        bounded = BoundedRecords(records, self.encoder)
+        return sum_on_grid(bounded, centres, assignment, self.encoder.fixed_point, self.encoder.count_weight)
 
-    def move(self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int) -> FloatArray:
+    def move(
+        self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int, last: Last = None
+    ) -> FloatArray:
         """Divide noisy sums by noisy counts and fold the centres back (thesis 6.1.3); all of it post-processing.
 
         A cluster whose noisy count is below one keeps its centre: its sum is noise.
@@ -193,6 +231,11 @@ class BoundedSums:
         moved = centres.copy()
         moved[seen] = fold(self.encoder.decode_sums(total)[seen] / counts[seen, None], -1.0, 1.0)
         return moved
+
+    @property
+    def count_weight(self) -> int:
+        """The encoder's."""
+        return self.encoder.count_weight
 
     def sensitivity_of(self, round_: int) -> Sensitivity:
         """The encoder's, in every round."""

@@ -14,6 +14,7 @@ from cloister.kmeans.records import FloatArray, Records
 from cloister.privacy.placement import Joint
 from cloister.privacy.release import NoiseDuty, release
 from cloister.protocols.multiparty_lloyd.agreement import Agreement
+from cloister.protocols.multiparty_lloyd.rules import Last
 
 
 class Walker:
@@ -70,12 +71,11 @@ class Walker:
     def contribute(self, round_: int) -> NDArray[np.int64]:
         """The vector of one round: exact integers, plus our noise where the parties add it.
 
-        Our books are charged before the vector exists; with another one in them the same round must not be asked for
-        twice.
+        Our books are charged before the vector leaves. A round must be asked for once.
         """
         assert self.centres is not None
         agreement = self._agreement
-        exact = agreement.rule.contribute(self._records, self.centres, round_, self._assignment).ravel()
+        exact = agreement.rule.contribute(self._records, self.centres, round_, self._assignment, self._last).ravel()
         plan = agreement.noise
         if plan is None or self._duty is None:
             return exact
@@ -90,10 +90,14 @@ class Walker:
         """Move the centres by the sum of a round over so many parties; raises before anything has changed."""
         assert self.centres is not None
         shaped = total.reshape(self._agreement.clusters, -1)
-        self.centres = self._agreement.rule.move(self.centres, shaped, round_=round_, members=members)
+        self.centres = self._agreement.rule.move(self.centres, shaped, round_=round_, members=members, last=self._last)
         self.taken = round_
         if self._agreement.noise is not None:
             self.released_totals = (*self.released_totals, shaped)
+
+    @property
+    def _last(self) -> Last:
+        return self.released_totals[-1] if self.released_totals else None
 
     @property
     def released_counts(self) -> FloatArray | None:

@@ -12,8 +12,8 @@ The ring of 7.3.1, as printed, lets the two neighbours of a party subtract what 
 the pads cancel over S (:mod:`cloister.aggregation.pairwise_pads`), and the masks stay until all of S have added and
 reveal them (:mod:`cloister.aggregation.own_mask`). A party that is silent is left out: the sum is begun again with the
 others, with fresh pads, masks and joint noise, and with the same vectors, which each party made and paid for once. A
-party that leaves after all have added stays in the sum; ``members_min`` others restore its mask. All that parties send
-each other is in boxes that the relay can neither read nor change.
+party that leaves after all have added stays in the sum; ``restorers_min`` others restore its mask. All that parties
+send each other is in boxes that the relay can neither read nor change.
 
 ====================================  ===============  ==============  ===========
 who                                   another's v_l    sum over S      joint noise
@@ -25,10 +25,12 @@ relay and parties, two of S not       no (see below)   yes             yes
 ====================================  ===============  ==============  ===========
 
 Breaks if: all of S but one put together what they see: the sum less theirs is the last one's vector, so that with two
-parties each has the other's. Relay and ``members_min`` parties can also open a sum that was given up because a reply
-came late, and have the late party's vector as a difference of sums. With joint noise, the relay, which deals, and any
-one party know the noise. A party that lies about its vector, pad or mask changes the sum and learns no more by it; one
-that seals garbage can have its neighbour left out, or stop the session. What is proved: docs/proofs/ring-sum.md.
+parties each has the other's. ``restorers_min`` parties, even without the relay, can also open sums that were given up:
+they have the vector of a party that was late or stopped as a difference of sums, and with joint noise several draws of
+it on one vector. So joint noise takes all parties as restorers, and shares of noise more than may collude. With joint
+noise, the relay, which deals, and any one party know the noise. A party that lies about its vector, pad or mask changes
+the sum and learns no more by it; one that seals garbage can have its neighbour left out, or stop the session. What is
+proved: docs/proofs/ring-sum.md.
 
 Costs, with m members, vectors of L words of w bytes, and openings of b_1, ..., b_s bytes where noise is joint:
 

@@ -63,7 +63,10 @@ class Introduction:
         secrets = self._seed_holder.exchange_with_peers(request.keys)
         mask_secret = self._entropy.bytes(MASK_KEY_BYTES)
         shares = split_secret(
-            mask_secret, threshold=self._terms.members_min, holders=(self._number, *secrets), entropy=self._entropy
+            mask_secret,
+            threshold=self._terms.count_restorers(len(request.keys)),
+            holders=(self._number, *secrets),
+            entropy=self._entropy,
         )
         self._pair_secrets, self._mask_secret = secrets, mask_secret
         return DealtShares(
@@ -93,5 +96,6 @@ class Introduction:
             pair_secrets=self._pair_secrets,
             mask_secret=self._mask_secret,
             kept_shares=kept,
+            restorers=self._terms.count_restorers(1 + len(self._pair_secrets)),
         )
         return Ready()

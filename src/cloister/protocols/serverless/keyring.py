@@ -32,6 +32,8 @@ class Keyring:
         With each other party, known to the two of us.
     mask_secret, kept_shares
         What our own masks come from, and our share of each other party's.
+    restorers
+        How many parties' shares restore a mask secret.
     """
 
     def __init__(
@@ -44,11 +46,13 @@ class Keyring:
         pair_secrets: Mapping[int, bytes],
         mask_secret: bytes,
         kept_shares: Mapping[int, bytes],
+        restorers: int,
     ) -> None:
         self._number = number
         self._session = session
         self._ring = ring
         self.seed = seed
+        self.restorers = restorers
         self._mask_secret = mask_secret
         self._kept_shares = dict(kept_shares)
         self._pads = PairwisePads(number=number, secrets=pair_secrets, session=session, ring=ring)

@@ -48,7 +48,7 @@ class Total(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     reveals: tuple[Parcel, ...]
     """From each member that stayed: the key of its own mask."""
     recoveries: tuple[Parcel, ...] = ()
-    """If some left before they revealed theirs, from ``members_min`` others: their shares of the missing secrets."""
+    """If some left before they revealed theirs, from enough others: shares of the missing secrets."""
 
 
 class MeetPeers(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=4):

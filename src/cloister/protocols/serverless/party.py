@@ -265,9 +265,9 @@ class RingParty:
         members = unpack_members(attempt.members, self._terms.parties)
         missing = unpack_members(request.missing, self._terms.parties)
         others = set(members) - {self._number}
-        if not missing or not others.issuperset(missing) or len(members) - len(missing) < self._terms.members_min:
+        if not missing or not others.issuperset(missing) or len(members) - len(missing) < keyring.restorers:
             raise RemoteProtocolError(
-                f"the missing must be other members, with at least {self._terms.members_min} left; they are not."
+                f"the missing must be other members, with at least {keyring.restorers} left; they are not."
             )
         self._stage = "recovered"
         return Recovered(keyring.seal(keyring.shares_of(missing), "shares", attempt, request.missing))

@@ -24,7 +24,7 @@ from cloister.aggregation.seed_agreement import Ready, agree_on_seed_and_keys, e
 from cloister.crypto import Entropy
 from cloister.crypto.keyed_box import TAG_BYTES
 from cloister.crypto.secret_sharing import SHARE_BYTES
-from cloister.errors import RemoteProtocolError
+from cloister.errors import RemoteProtocolError, TooFewPartiesError
 from cloister.gmw import deal
 from cloister.protocols.serverless.messages import (
     AddVector,
@@ -76,6 +76,7 @@ class _Relay:
         self._entropy = entropy
         self._session = session
         self._present: tuple[int, ...] = ()
+        self._restorers = 0
         self._totals: list[Total] = []
         self._history: list[tuple[int, ...]] = []
 
@@ -116,6 +117,7 @@ class _Relay:
             steps=terms.steps,
         )
         owners = {key.owner for key in keys}
+        self._restorers = terms.count_restorers(len(owners))
         answers = yield self._ask(
             "introducing the parties to each other", dict.fromkeys(sorted(owners), MeetPeers(keys)), _shares_for(owners)
         )
@@ -158,6 +160,7 @@ class _Relay:
         recoveries: Mapping[int, Recovered] = {}
         missing = tuple(member for member in members if member not in reveals)
         if missing:
+            self._require_restorers(len(reveals))
             answers = yield self._ask(
                 f"restoring the masks of {len(missing)} parties that left",
                 dict.fromkeys(reveals, Recover(attempt, pack_members(missing, self._terms.parties))),
@@ -165,8 +168,9 @@ class _Relay:
             )
             recoveries = _of_kind(answers, Recovered)
             self._stay(recoveries)
+            self._require_restorers(len(recoveries))
         self._history.append(members)
-        self._totals.append(Total(attempt, box, _parcels(reveals), _parcels(recoveries)[: self._terms.members_min]))
+        self._totals.append(Total(attempt, box, _parcels(reveals), _parcels(recoveries)[: self._restorers]))
 
     def _try(self, attempt: Attempt) -> Coordinator[bytes | None]:
         """Once around the ring; returns what the last member passed on, or None after a member was silent."""
@@ -215,6 +219,14 @@ class _Relay:
 
     def _ask(self, label: str, requests: Mapping[int, Message], check: Check) -> Ask:
         return Ask(label=label, requests=requests, check=check, steps=self._terms.steps)
+
+    def _require_restorers(self, left: int) -> None:
+        """A mask is restored by so many or by nobody; then the sum stays closed, and the session ends."""
+        if left < self._restorers:
+            raise TooFewPartiesError(
+                f"at least {self._restorers} parties must stay to open a sum that another has left; {left} did. "
+                "Nothing of this round was released; it stays paid. Run the job again when all are reachable."
+            )
 
     def _stay(self, answered: Mapping[int, Message] | set[int]) -> None:
         """Go on with these, if they are enough."""

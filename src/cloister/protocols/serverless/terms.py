@@ -64,8 +64,12 @@ class Terms:
     ring
         Where the sums live; wide enough for them, noise included.
     members_min
-        A sum is over at least so many parties, and takes so many to open. It is also the threshold of the shares that
-        restore the mask of a party that leaves: fewer than this cannot open a sum that was given up.
+        A sum is over at least so many parties.
+    restorers_min
+        The threshold of the shares that restore the mask of a party that leaves while a sum is opened; more than
+        there are parties introduced counts as all of them, and 0 as ``members_min``. So many parties together can
+        also open sums that were given up: choose it above the largest coalition that is feared. With all of them,
+        nobody can, and a party that leaves then ends the session.
     joint
         Noise that the members draw together, if they do.
     """
@@ -76,6 +80,7 @@ class Terms:
     length: int
     ring: Ring
     members_min: int
+    restorers_min: int = 0
     joint: JointNoise | None = None
 
     def __post_init__(self) -> None:
@@ -112,6 +117,10 @@ class Terms:
         """How many there are."""
         return len(self.directory)
 
+    def count_restorers(self, introduced: int) -> int:
+        """How many restore a mask, where so many parties were introduced to each other."""
+        return min(max(self.members_min, self.restorers_min), introduced)
+
     @property
     def vector_box_bytes(self) -> int:
         """A vector on its way."""
@@ -121,7 +130,7 @@ class Terms:
     def backlog_max(self) -> int:
         """How many rounds' sums fit one message: a party that missed more cannot be told the rest."""
         reveals = self.parties * (MASK_KEY_BYTES + TAG_BYTES + _PARCEL_BYTES)
-        recoveries = self.members_min * (self.parties * SHARE_BYTES + TAG_BYTES + _PARCEL_BYTES)
+        recoveries = self.count_restorers(self.parties) * (self.parties * SHARE_BYTES + TAG_BYTES + _PARCEL_BYTES)
         return (DEFAULT_LIMIT_BYTES - 4096) // (self.vector_box_bytes + reveals + recoveries + self.parties // 8 + 64)
 
     @property

@@ -76,9 +76,9 @@ def _restore_keys(
 ) -> list[bytes]:
     """The mask keys of members that left before they revealed them, from the others' shares."""
     holders = _senders(recoveries, members)
-    if len(holders) != (terms.members_min if missing else 0):
+    if len(holders) != (keyring.restorers if missing else 0):
         raise RemoteProtocolError(
-            f"masks of {len(missing)} members must be restored by {terms.members_min if missing else 0} others; "
+            f"masks of {len(missing)} members must be restored by {keyring.restorers if missing else 0} others; "
             f"got {len(holders)}."
         )
     asked = pack_members(missing, terms.parties)
