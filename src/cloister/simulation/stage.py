@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -39,6 +39,8 @@ class Stage:
         In the order of the job's parties.
     session
         Which session this is.
+    sources
+        Tables by party name in place of the job's files.
     on_progress
         Told about each step.
     """
@@ -47,6 +49,7 @@ class Stage:
     tables: tuple[Table, ...]
     identities: tuple[Identity, ...]
     session: bytes
+    sources: Mapping[str, object] = field(default_factory=dict)
     on_progress: OnProgress | None = None
 
     @property
@@ -153,6 +156,7 @@ def set_stage(
         tables=_open_tables(job, sources, on_table),
         identities=tuple(Identity(make_entropy(f"identity of {party.name}", seed=job.seed)) for party in job.parties),
         session=make_entropy("session", seed=job.seed).bytes(16),
+        sources=sources,
         on_progress=on_progress,
     )
 

@@ -1,0 +1,160 @@
+"""SecFC on the stage: align IDs if membership is to be private, share, cluster, reveal the centres to the clients."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.errors import ConfigError, LocalProtocolError, TooFewPartiesError
+from cloister.job import Job
+from cloister.job.checks import COORDINATOR
+from cloister.job.secfc_checks import resolve_code
+from cloister.kmeans.records import FloatArray, Records
+from cloister.protocols.align import Mode
+from cloister.protocols.secfc import CODEC, Outcome, SecfcAgreement, SecfcParty, coordinate_secfc
+from cloister.simulation.alignment import Aligned, align_job
+from cloister.simulation.stage import Played, Stage, find_common_centres
+
+ROUNDS = 100
+_MOST_SIZES = 40
+
+
+class _Finisher:
+    """A client and the centres that it got."""
+
+    def __init__(self, party: SecfcParty) -> None:
+        self._party = party
+
+    @property
+    def finished(self) -> bool:
+        """Whether it has the result."""
+        return self._party.finished
+
+    @property
+    def centres(self) -> FloatArray:
+        """The revealed centres."""
+        centres = self._party.finding.centres
+        if centres is None:
+            raise LocalProtocolError("the centres must have been revealed to be read; they were not")
+        return centres
+
+
+def make_secfc_agreement(
+    job: Job, directory: tuple[bytes, ...], *, records: int, alignment: str | None = None
+) -> SecfcAgreement:
+    """Translate a job of SecFC into the protocol's public parameters."""
+    options = job.protocol
+    privacy, segments = resolve_code(options, len(job.parties))
+    context = {"columns": [asdict(column) for column in job.columns], "alignment": alignment}
+    return SecfcAgreement(
+        clusters=job.k,
+        dimensions=len(job.columns),
+        privacy=privacy,
+        segments=segments,
+        records_max=records,
+        rounds_max=options.iterations or ROUNDS,
+        coordinate_bits="auto" if options.coordinate_bits is None else options.coordinate_bits,
+        separate_after=options.separate_after,
+        reveal_centres=True,
+        union=alignment is not None,
+        directory=directory,
+        context=json.dumps(context, sort_keys=True),
+    )
+
+
+def play_secfc(stage: Stage) -> Played:
+    """Run a job of SecFC."""
+    job = stage.job
+    aligned = _align(stage)
+    counts = [_count_records(table) for table in stage.tables]
+    records = sum(counts) if aligned is None else aligned.run.result.count
+    if records < job.k:
+        raise ConfigError(f"all parties together must hold at least clusters.k = {job.k} records; they hold fewer.")
+    if job.data.records is not None and job.data.records < records:
+        raise ConfigError(
+            f"data.records = {job.data.records} must be at least the number of records, which SecFC makes public; "
+            "there are more. Leave it out."
+        )
+    digest = None if aligned is None else next(iter(aligned.alignments.values())).digest
+    cap = records if aligned is not None else max(records, job.data.records or 0)  # a union has its size, exactly
+    agreement = make_secfc_agreement(job, stage.directory, records=cap, alignment=digest)
+    parties = [
+        SecfcParty(
+            number=number,
+            agreement=agreement,
+            records=table,
+            identity=identity,
+            entropy=stage.make_entropy(f"party {number}"),
+            session=stage.session,
+            positions=positions,
+        )
+        for number, (table, identity, positions) in enumerate(
+            zip(stage.tables, stage.identities, _list_positions(job, aligned), strict=True), start=1
+        )
+    ]
+    coordinator = coordinate_secfc(agreement, entropy=stage.make_entropy(COORDINATOR), session=stage.session)
+    run = stage.run(coordinator, parties, CODEC)
+    outcome: Outcome = run.result
+    if not outcome.revealed:
+        raise TooFewPartiesError(
+            f"at least {agreement.code.holders} clients must be left to reveal the centres; fewer were. "
+            "Run the job again."
+        )
+    return Played(
+        run=run,
+        centres=find_common_centres([_Finisher(party) for party in parties]),
+        rounds=outcome.rounds,
+        leakage=agreement.leakage,
+        public="columns, bounds, k, how many records there are, who takes part and who missed which round",
+        breaks_if=agreement.leakage.breaks_if,
+        ring_bits=None,
+        notes=_write_notes(agreement, outcome, aligned),
+    )
+
+
+def _align(stage: Stage) -> Aligned | None:
+    """Align by the job's ID column, if it has one; every record must have one holder."""
+    if stage.job.data.id is None:
+        return None
+    aligned = align_job(
+        stage.job, stage.job.data.id, mode=Mode.UNION, sources=stage.sources, on_progress=stage.on_progress
+    )
+    outcome = aligned.run.result
+    if sum(outcome.sizes) != outcome.count:
+        raise ConfigError(
+            f"every ID in column {stage.job.data.id!r} must be held by one party; some are held by several, and their "
+            "records would be added up. Decide who contributes them."
+        )
+    return aligned
+
+
+def _list_positions(job: Job, aligned: Aligned | None) -> Sequence[NDArray[np.int64] | None]:
+    if aligned is None:
+        return [None] * len(job.parties)
+    return [aligned.alignments[party.name].places for party in job.parties]
+
+
+def _count_records(table: Records) -> int:
+    return sum(len(batch) for batch in table.batches())
+
+
+def _write_notes(agreement: SecfcAgreement, outcome: Outcome, aligned: Aligned | None) -> tuple[str, ...]:
+    spare = agreement.parties - agreement.code.replies
+    sizes = ", ".join(f"{count:,}" for count in outcome.counts[:_MOST_SIZES])
+    notes = [
+        "Labels and centres are exact: nothing here is differentially private.",
+        f"Records in each cluster: {sizes}{' ...' if len(outcome.counts) > _MOST_SIZES else ''}.",
+        f"Up to {agreement.privacy} of {agreement.parties} clients together learn nothing of the others' records from "
+        f"their shares; {spare} may be silent in a round. Coordinates have {agreement.bits} bits.",
+    ]
+    if not outcome.converged:
+        notes.append(f"Assignments still changed after {outcome.rounds} rounds: raise iterations.")
+    if aligned is not None:
+        notes.append(
+            "Who holds which record is hidden: IDs were aligned privately first. Its messages are not in the traffic."
+        )
+    return tuple(notes)
