@@ -70,7 +70,7 @@ def plan(
     numbers = tuple(size.records for size in sizes)
     directory = (bytes(PUBLIC_KEY_BYTES),) * len(job.parties)  # who the parties are changes no length
     if job.protocol.name != "synopsis":
-        if epsilons is not None:
+        if epsilons:
             raise ConfigError(
                 f"epsilons must be left out with the protocol {job.protocol.name}: losses are compared for the "
                 "synopsis only. Change budget.epsilon and plan again: the noise goes with 1 / epsilon."
