@@ -17,6 +17,7 @@ from cloister.job import Budget, Job, JobParty, ProtocolOptions
 from cloister.privacy.encoder import SumCountEncoder
 from cloister.privacy.placement import Shared
 from cloister.privacy.simulation_sampler import SimulationSampler
+from cloister.protocols.multiparty_lloyd import rules
 
 RUNS = 600  # 1,200 whole sessions an audit
 REAL_DRAW = SimulationSampler.draw
@@ -86,7 +87,13 @@ def test_a_table_that_does_not_clip_is_refuted(monkeypatch):
         for batch in real(self):
             yield np.where(np.abs(batch) == 1.0, 21.0 * batch, batch)  # where the far record really lies
 
+    def sum_as_they_come(records, centres, assignment, fixed_point, count_weight):
+        exact = assignment.sums(records, centres)
+        return np.hstack([fixed_point.encode(exact.sums), count_weight * exact.counts[:, None]])
+
     monkeypatch.setattr(Table, "batches", unclipped)
+    assert not run_audit(make_job(), attack=1).violates  # sums clip again
+    monkeypatch.setattr(rules, "sum_on_grid", sum_as_they_come)
     assert run_audit(make_job(), attack=1).violates
 
 

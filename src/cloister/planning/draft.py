@@ -75,7 +75,7 @@ def plan(
     if job.protocol.name == SECFC:
         return _plan_secfc(job, numbers, directory)
     if job.protocol.name != "synopsis":
-        if epsilons is not None:
+        if epsilons:
             raise ConfigError(
                 f"epsilons must be left out with the protocol {job.protocol.name}: losses are compared for the "
                 "synopsis only. Change budget.epsilon and plan again: the noise goes with 1 / epsilon."

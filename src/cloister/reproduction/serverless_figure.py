@@ -33,7 +33,7 @@ from cloister.reproduction.drawing import (
 from cloister.reproduction.lab import Lab
 from cloister.reproduction.products import Product, Table, Value
 from cloister.reproduction.scope import Scope
-from cloister.reproduction.trials import Trial
+from cloister.reproduction.trials import Trial, choose_delta
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,12 +102,12 @@ class Deviations:
 
 def measure_deviations(place: _Place, parties: int, noise: NoiseKind) -> Deviations:
     """By formula, for s1's shape at epsilon 1: the variance of all noise together (placement.total_variance)."""
-    budget = Budget(epsilon=_EPSILON, delta=0.0 if noise == "laplace" else 1.0 / (_RECORDS * math.log(_RECORDS)))
+    placement = place.make(parties)
     options = FastLloydOptions(
         clusters=CLUSTERS["s1"], dimensions=_DIMENSIONS, parties=parties, max_records=_RECORDS, kind=noise, ring_bits=64
     )
-    placement = place.make(parties)
-    plan = plan_fastlloyd(options, budget, placement=placement)
+    delta = choose_delta(placement, noise == "laplace", _RECORDS)
+    plan = plan_fastlloyd(options, Budget(epsilon=_EPSILON, delta=delta), placement=placement)
     assert isinstance(plan.rule, Offsets)
     deviation = placement.total_variance(plan.target_of(1)) ** 0.5
     return Deviations(

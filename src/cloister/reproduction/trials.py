@@ -14,7 +14,7 @@ from cloister.kmeans import cluster_sums, nearest, random_in_domain, silhouette,
 from cloister.kmeans.assignment import Assignment, ConstrainedExclusive
 from cloister.kmeans.records import FloatArray
 from cloister.numeric import FixedPoint
-from cloister.privacy.placement import Aggregator, Placement
+from cloister.privacy.placement import Aggregator, Joint, Placement
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget
 from cloister.protocols.fastlloyd import (
@@ -105,6 +105,13 @@ def score_trial(trial: Trial) -> Score:
     return _measure(trial, points, found.centres)
 
 
+def choose_delta(placement: Placement | None, pure: bool, records: int) -> float:
+    """1 / (n ln n) as peers set it, 0 for pure epsilon; joint noise needs a little, too little to buy less noise."""
+    if not pure:
+        return 1.0 / (records * math.log(records))
+    return 1e-18 if isinstance(placement, Joint) else 0.0
+
+
 def make_plan(
     trial: Trial, records: int, dimensions: int, *, iterations: int | None = None
 ) -> tuple[NoisePlan | Rule, Assignment | None]:
@@ -112,8 +119,8 @@ def make_plan(
     k = trial.data.clusters
     if trial.method == "sound":
         assert trial.epsilon is not None
-        # delta = 1 / (n ln n), as peers set it; the cap is the power of two above what a party holds.
-        budget = Budget(epsilon=trial.epsilon, delta=1.0 / (records * math.log(records)))
+        # The cap is the power of two above what a party holds.
+        delta = choose_delta(trial.placement, trial.noise == "laplace", records)
         sound = FastLloydOptions(
             clusters=k,
             dimensions=dimensions,
@@ -122,9 +129,7 @@ def make_plan(
             kind=trial.noise,
             iterations=iterations,
         )
-        if trial.noise == "laplace":
-            budget = Budget(epsilon=trial.epsilon)
-        return plan_fastlloyd(sound, budget, placement=trial.placement), None
+        return plan_fastlloyd(sound, Budget(epsilon=trial.epsilon, delta=delta), placement=trial.placement), None
     options = PublishedOptions(
         preset=trial.method,
         records=records,
