@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cloister import Column, DataOptions, Job, JobParty, ProtocolOptions, plan, simulate
+from cloister import Budget, Column, DataOptions, Job, JobParty, ProtocolOptions, plan, simulate
 from cloister.errors import ConfigError
 
 COLUMNS = (Column(name="x", low=0, high=100), Column(name="y", low=0, high=100))
@@ -68,3 +68,17 @@ def test_a_plan_says_what_the_coordinator_learns_and_bounds_the_bytes():
     result = simulate(dataclasses.replace(job), sources=make_frames())
     assert sum(party.bytes_sent for party in result.parties) < 5 * planned.traffic.other.bytes_up
     assert any("17 bits" in note for note in planned.notes)
+
+
+def test_noise_on_revealed_centres_is_labelled_with_the_little_that_it_protects():
+    frames, budget = make_frames(), Budget(epsilon=4.0, delta=1e-6)
+    result = simulate(dataclasses.replace(make_job(), budget=budget, seed=None), sources=frames)
+    card = result.card
+    assert not card.private
+    assert "labels" in card.scope
+    assert card.plain_words.startswith("This result as a whole is not differentially private")
+    assert "value replaced" in card.neighbours
+    assert 0.99 * 4 < card.epsilon <= 4
+    exact = simulate(dataclasses.replace(make_job(), seed=None), sources=frames)
+    assert exact.card is None
+    assert result.evaluation is not None

@@ -43,7 +43,7 @@ def print_card(card: PrivacyCard, console: Console, *, unit_step: float | None =
         print_line(console, f"WARNING: {warning}")
     if not card.private:
         told = "the published text claims to cost" if card.flaw else "a run without a seed would cost"
-        print_line(console, f"What follows is what {told}.")
+        print_line(console, "What follows is for that alone." if card.scope else f"What follows is what {told}.")
     table = make_table("", "claimed" if card.flaw else "spent", "allowed")
     table.add_row("epsilon", format_number(card.epsilon), format_number(card.budget_epsilon))
     table.add_row("delta", f"{card.delta:.3g}", f"{card.budget_delta:.3g}")

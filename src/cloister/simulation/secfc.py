@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
+from msgspec.structs import replace as replace_fields
 from numpy.typing import NDArray
 
 from cloister.errors import ConfigError, LocalProtocolError, TooFewPartiesError
@@ -14,10 +15,26 @@ from cloister.job import Job
 from cloister.job.checks import COORDINATOR
 from cloister.job.secfc_checks import resolve_code
 from cloister.kmeans.records import FloatArray, Records
+from cloister.privacy.accounting import Accountant
+from cloister.privacy.calibration import calibrate_gaussian
+from cloister.privacy.card import PrivacyCard, make_card
+from cloister.privacy.card_warnings import Circumstances
+from cloister.privacy.mechanisms import DiscreteGaussian
+from cloister.privacy.placement import Aggregator
+from cloister.privacy.release import NoiseDuty
 from cloister.protocols.align import Mode
-from cloister.protocols.secfc import CODEC, Outcome, SecfcAgreement, SecfcParty, coordinate_secfc
+from cloister.protocols.secfc import (
+    BREAKS_IF,
+    CODEC,
+    NOISE_PROTECTS,
+    Outcome,
+    SecfcAgreement,
+    SecfcParty,
+    coordinate_secfc,
+)
 from cloister.simulation.alignment import Aligned, align_job
 from cloister.simulation.stage import Played, Stage, find_common_centres
+from cloister.simulation_desks import make_sampler
 
 ROUNDS = 100
 _MOST_SIZES = 40
@@ -50,7 +67,7 @@ def make_secfc_agreement(
     options = job.protocol
     privacy, segments = resolve_code(options, len(job.parties))
     context = {"columns": [asdict(column) for column in job.columns], "alignment": alignment}
-    return SecfcAgreement(
+    agreement = SecfcAgreement(
         clusters=job.k,
         dimensions=len(job.columns),
         privacy=privacy,
@@ -64,6 +81,12 @@ def make_secfc_agreement(
         directory=directory,
         context=json.dumps(context, sort_keys=True),
     )
+    if job.budget is None:
+        return agreement
+    unit = replace(agreement, centre_noise=DiscreteGaussian(sigma=1.0)).noise_event
+    assert unit is not None
+    sigma = calibrate_gaussian(job.budget, unit.sensitivity.l2_squared, 1)
+    return replace(agreement, centre_noise=DiscreteGaussian(sigma=sigma))
 
 
 def play_secfc(stage: Stage) -> Played:
@@ -96,7 +119,14 @@ def play_secfc(stage: Stage) -> Played:
             zip(stage.tables, stage.identities, _list_positions(job, aligned), strict=True), start=1
         )
     ]
-    coordinator = coordinate_secfc(agreement, entropy=stage.make_entropy(COORDINATOR), session=stage.session)
+    accountant = None if job.budget is None else Accountant(job.budget)
+    sampler = make_sampler(job, COORDINATOR)
+    coordinator = coordinate_secfc(
+        agreement,
+        entropy=stage.make_entropy(COORDINATOR),
+        session=stage.session,
+        duty=None if accountant is None else NoiseDuty(charger=accountant, sampler=sampler),
+    )
     run = stage.run(coordinator, parties, CODEC)
     outcome: Outcome = run.result
     if not outcome.revealed:
@@ -112,7 +142,29 @@ def play_secfc(stage: Stage) -> Played:
         public="columns, bounds, k, how many records there are, who takes part and who missed which round",
         breaks_if=agreement.leakage.breaks_if,
         ring_bits=None,
+        card=None if accountant is None else _make_card(job, accountant, seeded=sampler.is_simulation),
         notes=_write_notes(agreement, outcome, aligned),
+    )
+
+
+def _make_card(job: Job, accountant: Accountant, *, seeded: bool) -> PrivacyCard:
+    """What noise on the centres protects, which is less than a differentially private result does."""
+    assert job.budget is not None
+    card = make_card(
+        accountant.spent(),
+        budget=job.budget,
+        placement=Aggregator(),
+        breaks_if=BREAKS_IF,
+        is_simulation=seeded,
+        circumstances=Circumstances(parties_in_sum=len(job.parties)),
+    )
+    return replace_fields(
+        card,
+        private=False,
+        neighbours="one record's value replaced by another that leaves the labels of all rounds as they are",
+        protects_against="Nobody is protected beyond what is said above.",
+        who_adds_noise="The coordinator codes the noise as records are coded; up to t clients learn nothing of it.",
+        scope=NOISE_PROTECTS,
     )
 
 
@@ -145,8 +197,9 @@ def _count_records(table: Records) -> int:
 def _write_notes(agreement: SecfcAgreement, outcome: Outcome, aligned: Aligned | None) -> tuple[str, ...]:
     spare = agreement.parties - agreement.code.replies
     sizes = ", ".join(f"{count:,}" for count in outcome.counts[:_MOST_SIZES])
+    exact = "Labels and centres are" if agreement.centre_noise is None else "Labels are"
     notes = [
-        "Labels and centres are exact: nothing here is differentially private.",
+        f"{exact} exact: nothing here is differentially private as a whole.",
         f"Records in each cluster: {sizes}{' ...' if len(outcome.counts) > _MOST_SIZES else ''}.",
         f"Up to {agreement.privacy} of {agreement.parties} clients together learn nothing of the others' records from "
         f"their shares; {spare} may be silent in a round. Coordinates have {agreement.bits} bits.",
