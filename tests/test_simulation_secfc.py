@@ -44,8 +44,10 @@ def test_it_ends_at_a_fixed_point_of_lloyds_algorithm(data):
     assert np.abs(means - result.centres).max() < 0.01
     assert result.card is None
     assert "rotation" in result.breaks_if
-    holders = next(row for row in result.leakage if "which indices are theirs" in row.what and "party" in row.role)
-    assert (holders.how == "only its own") == (data.id is not None)
+    held = next(row for row in result.leakage if "which client holds which" in row.what and "party" in row.role)
+    assert (held.how == "only its own") == (data.id is not None)
+    sized = [row for row in result.leakage if "how many records each client has" in row.what]
+    assert [row.how for row in sized] == ["exactly", "exactly"]
 
 
 def test_an_id_that_two_parties_hold_is_refused():

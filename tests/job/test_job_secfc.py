@@ -34,7 +34,8 @@ def test_the_default_privacy_fits_whenever_something_does(parties, segments):
 
 
 def test_a_job_without_options_takes_a_third():
-    assert resolve_code(parse().protocol, 5) == (2, 1)
+    assert resolve_code(parse().protocol, 5) == (1, 1)
+    assert resolve_code(parse(parties=10).protocol, 10) == (4, 1)
     assert resolve_code(parse("segments = 2").protocol, 5) == (1, 2)
 
 
@@ -46,6 +47,8 @@ def test_a_job_without_options_takes_a_third():
         ("privacy = 3", "", 5, "privacy is at most 2"),
         ("segments = 2\nprivacy = 1", "", 4, "there must be 5 parties at least"),
         ("segments = 3", "", 9, "protocol.segments must be an integer from 1 to 2"),
+        ("ring = 32", "", 5, "protocol.ring must be left out with the protocol secfc"),
+        ("fractional_bits = 8", "", 5, "protocol.fractional_bits must be left out with the protocol secfc"),
         ("coordinate_bits = 40", "", 5, "protocol.coordinate_bits must be an integer from 2 to 31"),
         ("separate_after = 100", "", 5, "protocol.separate_after must be an integer from 0 to 99"),
         ('placement = "local"', "", 5, "protocol.placement must be left out with the protocol secfc"),

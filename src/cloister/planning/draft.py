@@ -22,12 +22,13 @@ from cloister.privacy.units import EPSILON_LEAST, EPSILON_MOST, Unit
 from cloister.protocols.leakage import LeakageTable, Learns
 from cloister.protocols.multiparty_lloyd import LEAKAGE as LLOYD_LEAKAGE
 from cloister.protocols.multiparty_lloyd import NoisePlan
+from cloister.protocols.secfc import NOISE_PROTECTS
 from cloister.protocols.synopsis import LEAKAGE, Settings
 from cloister.runtime.progress import OnProgress, Progress
 from cloister.simulation import make_agreement
 from cloister.simulation.lloyd import name_break
 from cloister.simulation.ring import make_terms
-from cloister.simulation.secfc import make_secfc_agreement
+from cloister.simulation.secfc import find_leakage, make_secfc_agreement
 from cloister.simulation.synopsis import make_synopsis_agreement
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0)
@@ -108,8 +109,8 @@ def _plan_secfc(job: Job, numbers: tuple[int, ...], directory: tuple[bytes, ...]
         job,
         numbers,
         placement=None,
-        leakage=agreement.leakage,
-        breaks_if=agreement.leakage.breaks_if,
+        leakage=find_leakage(agreement),
+        breaks_if=find_leakage(agreement).breaks_if,
         rounds_max=agreement.rounds_max,
         traffic=forecast_secfc(agreement),
         found=_Found(
@@ -117,9 +118,14 @@ def _plan_secfc(job: Job, numbers: tuple[int, ...], directory: tuple[bytes, ...]
                 f"With {max(numbers):,} records: coordinates of {agreement.bits} bits, {field}. Up to "
                 f"{agreement.privacy} of {agreement.parties} clients together learn nothing from their shares; {spare} "
                 "may be silent in a round.",
-                "Bytes are for all rounds; it ends earlier as soon as assignments repeat, which is the rule.",
+                "Bytes are for all rounds and parties with equally many records; it ends earlier as soon as "
+                "assignments repeat, which is the rule. Messages that align IDs are not counted."
+                + (" How many records there are is assumed: say --records N." if len(numbers) > 1 else ""),
             ),
-            advice=advise_lloyd(job.protocol.name, ()),
+            advice=advise_lloyd(job.protocol.name, ())
+            if agreement.centre_noise is None
+            else "Labels are exact, revealed centres carry noise, and the result as a whole is not differentially "
+            f"private. {NOISE_PROTECTS}",
         ),
     )
 

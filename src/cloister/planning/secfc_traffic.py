@@ -6,14 +6,14 @@ from cloister.planning.model import PartyBytes, Traffic
 from cloister.protocols.secfc import SecfcAgreement
 
 _WORD_BYTES = 8
-_LABEL_BYTES = 1
+_ONE_BYTE, _TWO_BYTES = 2**8, 2**16
+_ENVELOPE_BYTES = 200  # of a message, generously: session, step, tags, lists of members
 
 
 def forecast_secfc(agreement: SecfcAgreement) -> Traffic:
-    """Return an upper bound, if nobody drops out: the formula of the protocol's docstring, without envelopes.
+    """Return an upper bound for parties that hold equally many records, if nobody drops out; without alignment.
 
-    Parties are taken to hold equally many records. Every client is asked in every round: there may be fewer that
-    answer, and fewer columns that changed.
+    The formula of the protocol's docstring: every client is asked in every round, and every column is measured.
     """
     n, m = agreement.parties, agreement.records_max
     own = m if agreement.union else -(-m // n)
@@ -21,9 +21,12 @@ def forecast_secfc(agreement: SecfcAgreement) -> Traffic:
     shared_up = word * agreement.width * own * (n - 1)
     shared_down = word * agreement.width * (m * (n - 1) if agreement.union else m - own)
     versions = agreement.versions - 1
+    label = 1 if agreement.clusters < _ONE_BYTE else 2 if agreement.clusters < _TWO_BYTES else 4
+    sums = word * agreement.width * agreement.clusters
+    messages = agreement.steps * (_ENVELOPE_BYTES + n * _ENVELOPE_BYTES)
     party = PartyBytes(
-        bytes_up=shared_up + versions * word * m * agreement.clusters,
-        bytes_down=shared_down + versions * _LABEL_BYTES * m,
+        bytes_up=shared_up + versions * word * m * agreement.clusters + sums + messages,
+        bytes_down=shared_down + versions * label * m + 4 * m + agreement.code.holders * sums + messages,
         messages_up=agreement.steps,
         messages_down=agreement.steps,
     )

@@ -38,6 +38,8 @@ def print_card(card: PrivacyCard, console: Console, *, unit_step: float | None =
         )
     if card.private:
         print_line(console, f"{card.protects_against} What breaks it: {card.breaks_if}")
+    elif card.scope:
+        print_line(console, f"What breaks it: {card.breaks_if}")
     print_line(console, f"Noise: {card.who_adds_noise} Who could remove it: {_start_small(card.who_could_subtract)}")
     for warning in card.warnings:
         print_line(console, f"WARNING: {warning}")

@@ -195,6 +195,8 @@ def _print_traffic(result: Result, console: Console) -> None:
         more = format_quantity(len(result.parties) - _MOST_PARTIES, "more party", "more parties")
         print_line(console, f"and {more}, in result.json")
     ring = "no masks" if result.ring_bits is None else f"masks over the ring of {result.ring_bits}-bit integers"
+    if result.protocol == "secfc":
+        ring = "shares and pads in a prime field"
     print_line(
         console,
         f"{format_bytes(result.bytes_total)} in {format_quantity(result.messages_total, 'message')} in all; "

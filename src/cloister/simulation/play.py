@@ -65,7 +65,7 @@ def simulate(
         transcript_sha256=played.run.transcript_sha256,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         cloister_version=version("cloister"),
-        fractional_bits=job.protocol.fractional_bits,
+        fractional_bits=job.protocol.fractional_bits if played.fractional_bits is None else played.fractional_bits,
         ring_bits=played.ring_bits,
         seeded=job.seed is not None,
         evaluation=evaluate_centres(stage.tables, played.centres) if evaluate else None,

@@ -23,9 +23,11 @@ from cloister.privacy.mechanisms import DiscreteGaussian
 from cloister.privacy.placement import Aggregator
 from cloister.privacy.release import NoiseDuty
 from cloister.protocols.align import Mode
+from cloister.protocols.leakage import LeakageTable, Learns
 from cloister.protocols.secfc import (
     BREAKS_IF,
     CODEC,
+    HOLDERS_BREAK,
     NOISE_PROTECTS,
     Outcome,
     SecfcAgreement,
@@ -89,6 +91,15 @@ def make_secfc_agreement(
     return replace(agreement, centre_noise=DiscreteGaussian(sigma=sigma))
 
 
+def find_leakage(agreement: SecfcAgreement) -> LeakageTable:
+    """Who learns what in a job: where IDs are aligned first, everyone learns how many each client has."""
+    table = agreement.leakage
+    if not agreement.union:
+        return table
+    rows = tuple(replace(row, learns=Learns.EXACT) if row.value == "sizes" else row for row in table.rows)
+    return replace(table, rows=rows, breaks_if=f"{table.breaks_if} {HOLDERS_BREAK}")
+
+
 def play_secfc(stage: Stage) -> Played:
     """Run a job of SecFC."""
     job = stage.job
@@ -134,14 +145,16 @@ def play_secfc(stage: Stage) -> Played:
             f"at least {agreement.code.holders} clients must be left to reveal the centres; fewer were. "
             "Run the job again."
         )
+    leakage = find_leakage(agreement)
     return Played(
         run=run,
         centres=find_common_centres([_Finisher(party) for party in parties]),
         rounds=outcome.rounds,
-        leakage=agreement.leakage,
+        leakage=leakage,
         public="columns, bounds, k, how many records there are, who takes part and who missed which round",
-        breaks_if=agreement.leakage.breaks_if,
+        breaks_if=leakage.breaks_if,
         ring_bits=None,
+        fractional_bits=agreement.bits - 1,
         card=None if accountant is None else _make_card(job, accountant, seeded=sampler.is_simulation),
         notes=_write_notes(agreement, outcome, aligned),
     )
@@ -199,11 +212,14 @@ def _write_notes(agreement: SecfcAgreement, outcome: Outcome, aligned: Aligned |
     sizes = ", ".join(f"{count:,}" for count in outcome.counts[:_MOST_SIZES])
     exact = "Labels and centres are" if agreement.centre_noise is None else "Labels are"
     notes = [
-        f"{exact} exact: nothing here is differentially private as a whole.",
+        f"{exact} exact for records rounded to {agreement.bits} bits a coordinate: nothing here is differentially "
+        "private as a whole.",
         f"Records in each cluster: {sizes}{' ...' if len(outcome.counts) > _MOST_SIZES else ''}.",
         f"Up to {agreement.privacy} of {agreement.parties} clients together learn nothing of the others' records from "
-        f"their shares; {spare} may be silent in a round. Coordinates have {agreement.bits} bits.",
+        f"their shares; {spare} may be silent in a round.",
     ]
+    if (outcome.counts == 1).any():
+        notes.append("A cluster has one record: its centre is that record, and all clients have learned it.")
     if not outcome.converged:
         notes.append(f"Assignments still changed after {outcome.rounds} rounds: raise iterations.")
     if aligned is not None:

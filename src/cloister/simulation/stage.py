@@ -90,7 +90,9 @@ class Played:
     leakage, public, breaks_if
         Who learned what; what everyone knows; which coalition breaks it.
     ring_bits
-        None where nothing was masked.
+        None where nothing was masked in a ring.
+    fractional_bits
+        Of the coordinates, where that is not the job's.
     card, notes
         What is promised, and what the reader must know besides.
     middleman
@@ -106,6 +108,7 @@ class Played:
     public: str
     breaks_if: str
     ring_bits: int | None
+    fractional_bits: int | None = None
     card: PrivacyCard | None = None
     notes: tuple[str, ...] = ()
     middleman: str = "coordinator"

@@ -120,7 +120,7 @@ def _normalise_text(text: str, form: NormalForm) -> bytes | _Fault:
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
     if form.ignore_case:
-        text = unicodedata.normalize("NFC", text.casefold())
+        text = unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).casefold())
     return text.encode()
 
 

@@ -8,8 +8,9 @@ from cloister.protocols.align.terms import Mode
 from cloister.protocols.leakage import LeakageTable, Learns, Row
 
 _BREAKS_IF = (
-    "The coordinator and any one party together: for each ID of that party they know which other parties hold it. "
-    "IDs that the party does not hold stay hidden even then. Parties alone, all but one of them, learn nothing more."
+    "The coordinator and any one party together: they know which parties hold the record at each place, and with that "
+    "party's IDs which of these other parties hold. IDs that the party does not hold stay hidden even then. Parties "
+    "alone, all but one of them, learn what sizes, count and their own places imply about the last one, and no more."
 )
 
 
@@ -21,7 +22,7 @@ _COORDINATOR = (
     _row("coordinator", "sizes", "how many IDs each party brought", Learns.EXACT),
     _row("coordinator", "overlaps", "how many IDs each group of parties has in common", Learns.EXACT),
     _row("coordinator", "ids", "the IDs, and the rows that they stand in", Learns.NOTHING),
-    _row("coordinator", "holders", "which party holds the record at a place of the common order", Learns.NOTHING),
+    _row("coordinator", "holders", "which single party holds the record at a place of the final order", Learns.NOTHING),
 )
 _SIZES = _row("party", "sizes", "how many IDs each party brought", Learns.EXACT)
 
@@ -33,7 +34,7 @@ LEAKAGE: Mapping[Mode, LeakageTable] = {
             _SIZES,
             _row("party", "count", "how many IDs all parties have in common", Learns.EXACT),
             _row("party", "places", "which of its IDs all parties hold, and their places", Learns.OWN),
-            _row("party", "ids", "IDs that it does not hold, and who holds those that not all do", Learns.NOTHING),
+            _row("party", "ids", "IDs that it does not hold, and who of several holds the rest", Learns.NOTHING),
         ),
         breaks_if=_BREAKS_IF,
     ),

@@ -55,13 +55,14 @@ Reading order: :mod:`.agreement`, :mod:`.leakage`, :mod:`.messages`; phase 1: :m
 
 from cloister.protocols.secfc.agreement import SecfcAgreement
 from cloister.protocols.secfc.coordinator import Outcome, coordinate_secfc
-from cloister.protocols.secfc.leakage import BREAKS_IF, LEAKAGE, NOISE_PROTECTS
+from cloister.protocols.secfc.leakage import BREAKS_IF, HOLDERS_BREAK, LEAKAGE, NOISE_PROTECTS
 from cloister.protocols.secfc.messages import CODEC
 from cloister.protocols.secfc.party import Finding, SecfcParty
 
 __all__ = [
     "BREAKS_IF",
     "CODEC",
+    "HOLDERS_BREAK",
     "LEAKAGE",
     "NOISE_PROTECTS",
     "Finding",

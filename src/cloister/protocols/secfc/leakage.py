@@ -13,8 +13,15 @@ BREAKS_IF = (
     "all records up to one rotation, reflection and shift. Outliers, duplicates and groups of records show in that, "
     "and with few columns the grid of the coordinates may give the rotation away too. With the help of any one client, "
     "whose records fix the rotation, it has every record of every client. More than t clients together can read parts "
-    "of records, and l + t of them all records. Nothing is promised against roles that do not follow the protocol."
+    "of records, and l + t of them all records. Revealed centres are means: that of a cluster of one record is the "
+    "record, and all clients learn it. Nothing is promised against roles that do not follow the protocol."
 )
+
+HOLDERS_BREAK = (
+    "Who holds which record is hidden from each role alone: the alignment tells all of them how many records each has, "
+    "and the coordinator together with any one client knows the holder of every record."
+)
+"""What an alignment before the session adds to that."""
 
 NOISE_PROTECTS = (
     "The labels are exact and follow from all records: nothing about them, and so the result as a whole, is "
@@ -30,7 +37,8 @@ _MEANINGS = {
     "replies": "the distances of single clients' shares, or of single segments of a record",
     "records": "records of single clients, where and as they are",
     "labels": "the cluster of every record, by its index, in every round",
-    "holders": "how many records each client has, and which indices are theirs",
+    "sizes": "how many records each client has",
+    "holders": "which client holds which record, by its index",
     "centres": "the final centres",
 }
 
@@ -44,6 +52,7 @@ def describe_leakage(*, union: bool, centres: Learns) -> LeakageTable:
             "replies": Learns.NOTHING,
             "records": Learns.NOTHING,
             "labels": Learns.EXACT,
+            "sizes": Learns.NOTHING if union else Learns.EXACT,
             "holders": Learns.NOTHING if union else Learns.EXACT,
             "centres": Learns.NOTHING,
         },
@@ -53,6 +62,7 @@ def describe_leakage(*, union: bool, centres: Learns) -> LeakageTable:
             "replies": Learns.OWN,
             "records": Learns.OWN,
             "labels": Learns.EXACT,
+            "sizes": Learns.OWN if union else Learns.EXACT,
             "holders": Learns.OWN if union else Learns.EXACT,
             "centres": centres,
         },

@@ -264,6 +264,8 @@ class SecfcParty:
                 request.sums, agreement, seed=seed, session=self._session, owners=request.owners, book=final
             )
             centres = agreement.fixed_point.decode(sums) / counts[:, None]
+            if agreement.centre_noise is not None:  # post-processing: noise may leave the domain, means do not
+                centres = np.clip(centres, -1.0, 1.0)
         self._finding = Finding(labels=labels, own_rows=self._find_own(layout), counts=counts, centres=centres)
         return Ready()
 

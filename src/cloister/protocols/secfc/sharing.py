@@ -43,7 +43,7 @@ def check_positions(positions: NDArray[np.int64] | None, count: int, agreement: 
     if positions is None:
         return
     different = len(np.unique(positions))
-    inside = count == 0 or 0 <= positions.min() <= positions.max() < agreement.records_max
+    inside = not positions.size or 0 <= positions.min() <= positions.max() < agreement.records_max
     if positions.shape != (count,) or different != count or not inside:
         raise DataError(
             f"each of {count} records must have its own position among the {agreement.records_max} of the union; got "
