@@ -14,6 +14,7 @@ LAYERS = {
     "errors": 0,
     "crypto": 1,
     "numeric": 1,
+    "field": 2,
     "gmw": 2,
     "roles": 2,
     "wire": 3,

@@ -209,10 +209,10 @@ def open_desks(
         )
         for party, table in zip(job.parties, tables, strict=True)
     )
-    samplers = tuple(_make_sampler(job, party.name) for party in job.parties)
+    samplers = tuple(make_sampler(job, party.name) for party in job.parties)
     duty = None
     if isinstance(placement, Aggregator):
-        duty = NoiseDuty(charger=coordinators_books, sampler=_make_sampler(job, COORDINATOR))
+        duty = NoiseDuty(charger=coordinators_books, sampler=make_sampler(job, COORDINATOR))
     return Desks(
         budget=budget,
         placement=placement,
@@ -235,7 +235,7 @@ def _name_ledger(folder: str, party: JobParty) -> Path:
     return Path(folder) / f"{party.name}.ledger"
 
 
-def _make_sampler(job: Job, role: str) -> Sampler:
+def make_sampler(job: Job, role: str) -> Sampler:
     """Exact noise, or reproducible noise where the job has a seed; each role has its own stream."""
     return ExactSampler() if job.seed is None else SimulationSampler(Stream.from_seed(job.seed, "noise", role))
 

@@ -8,6 +8,7 @@ from cloister.audit.synopsis_sessions import prepare_synopsis
 from cloister.crypto import Identity, SeededEntropy
 from cloister.errors import ConfigError
 from cloister.job import Job
+from cloister.job.secfc_checks import SECFC
 
 
 def prepare_audit(job: Job) -> JobUnderAudit:
@@ -21,6 +22,11 @@ def prepare_audit(job: Job) -> JobUnderAudit:
     if job.budget is None:
         raise ConfigError(
             f"an audit must have a claim to refute; got the protocol {job.protocol.name} without a [budget]. "
+            "Audit a differentially private job."
+        )
+    if job.protocol.name == SECFC:
+        raise ConfigError(
+            "an audit must have a claim about records added or removed; got secfc, whose noise makes none. "
             "Audit a differentially private job."
         )
     identities = tuple(Identity(SeededEntropy(0, f"identity {party.name}")) for party in job.parties)

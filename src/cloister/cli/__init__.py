@@ -1,4 +1,4 @@
-"""The command line: ``cloister demo | init | plan | run | predict | audit | ledger | bench | networks``.
+"""The command line: ``cloister demo | init | plan | run | predict | audit | ledger | align | bench | networks``.
 
 One module a command.
 
@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from cloister.cli.align import align
 from cloister.cli.audit import audit
 from cloister.cli.bench import bench_app
 from cloister.cli.demo import demo
@@ -35,7 +36,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     epilog=EXIT_CODES_HELP,
 )
-for command in (demo, init, plan, run, predict, audit, networks):
+for command in (demo, init, plan, run, predict, audit, align, networks):
     app.command()(guard(command))
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(bench_app, name="bench")

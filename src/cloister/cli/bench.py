@@ -1,4 +1,4 @@
-"""``cloister bench fastlloyd``: the papers' figures and tables, run again."""
+"""``cloister bench fastlloyd | secfc``: the papers' figures and tables, run again."""
 
 from __future__ import annotations
 
@@ -15,11 +15,6 @@ bench_app = typer.Typer(
     rich_markup_mode=None,
     help="Run the papers' evaluations again, with our numbers beside the printed ones.",
 )
-
-
-@bench_app.callback()
-def bench() -> None:
-    """Keep ``fastlloyd`` a word of its own while it is the only one."""
 
 
 @bench_app.command()
@@ -49,6 +44,48 @@ def fastlloyd(
     console = make_console()
     with show_progress(make_console(stderr=True)) as show:
         written = reproduce(
+            artefacts,
+            scope,
+            folder=out,
+            processes=(os.cpu_count() or 1) if processes is None else processes,
+            console=console,
+            on_progress=show,
+        )
+    console.print(f"\n{len(written)} files in {out}", soft_wrap=True)
+
+
+@bench_app.command()
+@guard
+def secfc(
+    quick: Annotated[bool, typer.Option("--quick", help="A minute: few runs, smaller mixtures.")] = False,
+    only: Annotated[
+        str | None, typer.Option(metavar="NAMES", help="Only these, with commas between: table1,fig1.")
+    ] = None,
+    runs: Annotated[
+        int | None, typer.Option(help="Runs of each cell, sessions of each time; default: 10 and 5.")
+    ] = None,
+    mnist: Annotated[
+        Path | None, typer.Option(help="The folder of MNIST's IDX files; default: scikit-learn's digits stand in.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Where the files go.")] = Path("secfc-reproduction"),
+    processes: Annotated[int | None, typer.Option(help="Processes; default: one for each core.")] = None,
+) -> None:
+    """Reproduce SecFC's tables 1 to 3 and figure 1 as CSV files and pictures: some minutes on two cores."""
+    from cloister.cli.progress import show_progress  # noqa: PLC0415 (numba takes a second to load)
+    from cloister.report.layout import make_console  # noqa: PLC0415
+    from cloister.reproduction.secfc import (  # noqa: PLC0415
+        choose_secfc_artefacts,
+        make_secfc_scope,
+        reproduce_secfc,
+    )
+
+    artefacts = choose_secfc_artefacts(
+        None if only is None else [name.strip() for name in only.split(",") if name.strip()]
+    )
+    scope = make_secfc_scope(mnist, quick=quick, runs=runs)
+    console = make_console()
+    with show_progress(make_console(stderr=True)) as show:
+        written = reproduce_secfc(
             artefacts,
             scope,
             folder=out,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cloister.job.defaults import ASSIGNMENT, resolve_noise
 from cloister.job.fastlloyd_checks import FASTLLOYD
 from cloister.job.problems import KeyPath, check_choice, check_integer, check_number, refuse, show_value
+from cloister.job.secfc_checks import SECFC
 from cloister.privacy.units import Budget, Unit
 from cloister.protocols.synopsis.settings import SYNOPSIS
 
@@ -22,6 +23,9 @@ def check_budget(job: Job) -> None:
     """Refuse a budget that is none, any budget with a protocol that adds no noise, and noise without a budget."""
     budget, protocol = job.budget, job.protocol
     private = protocol.name in PRIVATE_PROTOCOLS
+    if protocol.name == SECFC and budget is not None:
+        _check_centre_noise(job, budget)
+        return
     for key in ("noise", "norm_bound", "placement", "colluding_max", "honest_fraction"):
         if getattr(protocol, key) is not None and not private:
             what_to_do = f"The protocol {protocol.name} adds no noise: remove it."
@@ -50,6 +54,18 @@ def check_budget(job: Job) -> None:
     if protocol.name != SYNOPSIS:
         _check_lloyd_noise(budget, protocol)
     _check_placement(protocol, len(job.parties), budget.delta)
+
+
+def _check_centre_noise(job: Job, budget: Budget) -> None:
+    """SecFC: a budget is for noise on the centres that the clients reveal; it promises less than elsewhere."""
+    if budget.delta == 0:
+        what_to_do = "The noise on revealed centres is Gaussian: write delta = 1e-6."
+        refuse(("budget", "delta"), "be greater than 0 with the protocol secfc", show_value(budget.delta), what_to_do)
+    if budget.unit is not Unit.RECORD:
+        refuse(("budget", "unit"), 'be "record" for secfc', show_value(budget.unit.value))
+    if job.ledger is not None:
+        what_to_do = "Its noise protects a record's value where all labels stay the same: no cost of adding a record."
+        refuse(("ledger",), "be left out with the protocol secfc", "a ledger", what_to_do)
 
 
 def _check_lloyd_noise(budget: Budget, protocol: ProtocolOptions) -> None:

@@ -19,7 +19,9 @@ from cloister.protocols.fastlloyd import Correction, Preset
 from cloister.protocols.multiparty_lloyd.agreement import Initialisation
 from cloister.protocols.synopsis.settings import Knobs
 
-ProtocolName = Literal["synopsis", "fastlloyd", "naive", "masked-sum-count", "masked-centroid", "mask-noise-average"]
+ProtocolName = Literal[
+    "synopsis", "fastlloyd", "secfc", "naive", "masked-sum-count", "masked-centroid", "mask-noise-average"
+]
 FastLloydVariant = Literal["sound"] | Preset
 Starter = Literal["parties", "coordinator", "job"]
 AssignmentName = Literal[
@@ -73,6 +75,9 @@ class ProtocolOptions:
     postprocess, rho
         With a published variant: what is done with noisy sums, counts and centres outside their domains; and the
         average coordinate of a centre, by which the budget is split between sums and counts.
+    privacy, segments, coordinate_bits, separate_after
+        With ``secfc``: how many clients may collude (a third by default), into how many segments a record is cut (1),
+        the bits of a coordinate (as many as fit), and after how many rounds clusters are separated once (never).
     """
 
     name: ProtocolName = PROTOCOL
@@ -100,6 +105,10 @@ class ProtocolOptions:
     norm_bound: float | None = None
     postprocess: tuple[Correction, Correction, Correction] | None = None
     rho: float | None = None
+    privacy: int | None = None
+    segments: int | None = None
+    coordinate_bits: int | None = None
+    separate_after: int | None = None
 
     def resolve_min_parties(self, parties: int) -> int:
         """Return ``min_parties``, or its default for so many parties."""
@@ -160,11 +169,15 @@ class DataOptions:
         With ``synopsis`` and ``fastlloyd``: the number of records of all parties together, declared public, also where
         a unit is a whole client. None keeps it private: the synopsis then releases it with noise, the sound FastLloyd
         does without, and the published variants need it.
+    id
+        With ``secfc``: the column of record IDs, by which clients align privately first, so that nobody learns who
+        holds which record.
     """
 
     match: Literal["order", "name"] = "order"
     max_records: int | None = None
     records: int | None = None
+    id: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

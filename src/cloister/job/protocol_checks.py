@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, get_args
 from cloister.job.defaults import ASSIGNMENT, INITIALISATION
 from cloister.job.fastlloyd_checks import FASTLLOYD, check_fastlloyd, refuse_fastlloyd_options
 from cloister.job.problems import KeyPath, check_choice, check_integer, check_number, refuse, show_value
+from cloister.job.secfc_checks import SECFC, check_secfc, refuse_secfc_options
 from cloister.protocols.multiparty_lloyd.agreement import Initialisation
 from cloister.protocols.synopsis.settings import SYNOPSIS
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from cloister.data.columns import Column
     from cloister.job.model import Job, ProtocolOptions
 
-PROTOCOLS = (SYNOPSIS, FASTLLOYD, "naive", "masked-sum-count", "masked-centroid", "mask-noise-average")
+PROTOCOLS = (SYNOPSIS, FASTLLOYD, SECFC, "naive", "masked-sum-count", "masked-centroid", "mask-noise-average")
 INITIALISATIONS: tuple[str, ...] = get_args(Initialisation)
 
 # Which limits each assignment takes: one of each group must be given. Sizes are counts, or FastLloyd's ratios
@@ -67,6 +68,11 @@ def check_protocol(job: Job) -> None:
         check_fastlloyd(job)
     else:
         refuse_fastlloyd_options(protocol)
+    if protocol.name == SECFC:
+        _refuse_synopsis_options(job)
+        check_secfc(job)
+        return
+    refuse_secfc_options(job)
     if protocol.name == SYNOPSIS:
         _refuse_lloyd_options(protocol)
         return
@@ -112,7 +118,7 @@ def _refuse_synopsis_options(job: Job) -> None:
     """Refuse what only the synopsis takes."""
     given: dict[KeyPath, object] = {
         ("clusters", "choose_k"): job.choose_k or None,
-        ("data", "records"): None if job.protocol.name == FASTLLOYD else job.data.records,
+        ("data", "records"): None if job.protocol.name in (FASTLLOYD, SECFC) else job.data.records,
         ("synopsis",): job.synopsis,
     }
     for path, value in given.items():

@@ -30,6 +30,7 @@ from cloister.job.problems import (
     suggest,
 )
 from cloister.job.protocol_checks import MAX_COUNT
+from cloister.job.secfc_checks import SECFC
 from cloister.privacy.units import EPSILON_LEAST, EPSILON_MOST, Budget, Unit
 from cloister.protocols.synopsis.settings import SYNOPSIS, Knobs
 
@@ -137,7 +138,7 @@ def read_budget(table: Any, protocol: ProtocolOptions, data: DataOptions) -> Bud
         refuse(("budget", "epsilon"), must, show_value(table["epsilon"]), "Less is all noise, more is no privacy.")
     default = 0.0
     if (
-        protocol.name == SYNOPSIS
+        protocol.name in (SYNOPSIS, SECFC)
         or protocol.placement == "joint"
         or (protocol.name == FASTLLOYD and resolve_noise(protocol) == "gaussian")
     ):

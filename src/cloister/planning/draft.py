@@ -11,20 +11,24 @@ from cloister.crypto.identity import PUBLIC_KEY_BYTES
 from cloister.errors import ConfigError
 from cloister.job import Job
 from cloister.job.protocol_checks import MAX_COUNT, PROTOCOLS
+from cloister.job.secfc_checks import SECFC
 from cloister.planning.advice import advise_lloyd, advise_synopsis, list_notes
 from cloister.planning.forecast import FULL, QUICK, WIDE, Forecaster, count_trials, is_slow
 from cloister.planning.model import Case, Plan, RoundNoise, Size, Traffic
 from cloister.planning.ring_traffic import forecast_ring
+from cloister.planning.secfc_traffic import forecast_secfc
 from cloister.planning.traffic import forecast_lloyd, forecast_synopsis
 from cloister.privacy.units import EPSILON_LEAST, EPSILON_MOST, Unit
 from cloister.protocols.leakage import LeakageTable, Learns
 from cloister.protocols.multiparty_lloyd import LEAKAGE as LLOYD_LEAKAGE
 from cloister.protocols.multiparty_lloyd import NoisePlan
+from cloister.protocols.secfc import NOISE_PROTECTS
 from cloister.protocols.synopsis import LEAKAGE, Settings
 from cloister.runtime.progress import OnProgress, Progress
 from cloister.simulation import make_agreement
 from cloister.simulation.lloyd import name_break
 from cloister.simulation.ring import make_terms
+from cloister.simulation.secfc import find_leakage, make_secfc_agreement
 from cloister.simulation.synopsis import make_synopsis_agreement
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0)
@@ -69,6 +73,8 @@ def plan(
     sizes = _choose_sizes(job, records)
     numbers = tuple(size.records for size in sizes)
     directory = (bytes(PUBLIC_KEY_BYTES),) * len(job.parties)  # who the parties are changes no length
+    if job.protocol.name == SECFC:
+        return _plan_secfc(job, numbers, directory)
     if job.protocol.name != "synopsis":
         if epsilons:
             raise ConfigError(
@@ -90,6 +96,36 @@ def plan(
         traffic=forecast_synopsis(agreement),
         found=_Found(
             cases=cases, notes=list_notes(settings, sizes, guess=records), advice=advise_synopsis(settings, cases)
+        ),
+    )
+
+
+def _plan_secfc(job: Job, numbers: tuple[int, ...], directory: tuple[bytes, ...]) -> Plan:
+    """SecFC: the code, the field and the most that goes over the wire, for the largest number of records."""
+    agreement = make_secfc_agreement(job, directory, records=max(numbers), alignment=job.data.id)
+    field = "one prime, 2^61 - 1" if agreement.field.residues == 1 else "two primes below 2^61"
+    spare = agreement.parties - agreement.code.replies
+    return _describe(
+        job,
+        numbers,
+        placement=None,
+        leakage=find_leakage(agreement),
+        breaks_if=find_leakage(agreement).breaks_if,
+        rounds_max=agreement.rounds_max,
+        traffic=forecast_secfc(agreement),
+        found=_Found(
+            notes=(
+                f"With {max(numbers):,} records: coordinates of {agreement.bits} bits, {field}. Up to "
+                f"{agreement.privacy} of {agreement.parties} clients together learn nothing from their shares; {spare} "
+                "may be silent in a round.",
+                "Bytes are for all rounds and parties with equally many records; it ends earlier as soon as "
+                "assignments repeat, which is the rule. Messages that align IDs are not counted."
+                + (" How many records there are is assumed: say --records N." if len(numbers) > 1 else ""),
+            ),
+            advice=advise_lloyd(job.protocol.name, ())
+            if agreement.centre_noise is None
+            else "Labels are exact, revealed centres carry noise, and the result as a whole is not differentially "
+            f"private. {NOISE_PROTECTS}",
         ),
     )
 

@@ -63,6 +63,8 @@ class PrivacyCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         What a reader must not conclude, and what is odd about this run.
     flaw
         Why the guarantee as published does not hold; empty where it does. Epsilon is then what is claimed.
+    scope
+        Where noise protects less than a differentially private result does: what it does protect.
     """
 
     private: bool
@@ -81,10 +83,13 @@ class PrivacyCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     not_promised: tuple[str, ...]
     warnings: tuple[str, ...] = ()
     flaw: str = ""
+    scope: str = ""
 
     @property
     def plain_words(self) -> str:
         """The promise in one sentence that needs no mathematics."""
+        if self.scope:
+            return f"This result as a whole is not differentially private. {self.scope}"
         if self.flaw:
             return (
                 f"A reproduction: the published text claims epsilon = {self.epsilon:.4g}, and that claim is false. "

@@ -38,12 +38,14 @@ def print_card(card: PrivacyCard, console: Console, *, unit_step: float | None =
         )
     if card.private:
         print_line(console, f"{card.protects_against} What breaks it: {card.breaks_if}")
+    elif card.scope:
+        print_line(console, f"What breaks it: {card.breaks_if}")
     print_line(console, f"Noise: {card.who_adds_noise} Who could remove it: {_start_small(card.who_could_subtract)}")
     for warning in card.warnings:
         print_line(console, f"WARNING: {warning}")
     if not card.private:
         told = "the published text claims to cost" if card.flaw else "a run without a seed would cost"
-        print_line(console, f"What follows is what {told}.")
+        print_line(console, "What follows is for that alone." if card.scope else f"What follows is what {told}.")
     table = make_table("", "claimed" if card.flaw else "spent", "allowed")
     table.add_row("epsilon", format_number(card.epsilon), format_number(card.budget_epsilon))
     table.add_row("delta", f"{card.delta:.3g}", f"{card.budget_delta:.3g}")

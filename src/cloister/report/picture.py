@@ -87,6 +87,8 @@ def _title(result: Result) -> str:
     card = result.card
     if card is None:
         promise = "exact, not differentially private"
+    elif card.scope:
+        promise = "centres with noise, not differentially private as a whole"
     elif card.flaw:
         promise = "as published, a guarantee that DOES NOT HOLD"
     elif not card.private:

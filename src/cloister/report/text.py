@@ -147,7 +147,8 @@ def _print_loss(result: Result, console: Console) -> None:
             console, f"{evaluation.empty_clusters:,} of {result.k:,} centres {are} nearest to no record: {clusters}."
         )
     if result.card is None and evaluation.ratio is not None and evaluation.ratio > _WORTH_ANOTHER_START:
-        print_line(console, "Another start finds less: run again, change initialisation, or give a start.")
+        other = "run again" if result.protocol == "secfc" else "run again, change initialisation, or give a start"
+        print_line(console, f"Another start finds less: {other}.")
     print_line(
         console,
         "Computed by the simulator, which holds every record; no party could."
@@ -194,6 +195,8 @@ def _print_traffic(result: Result, console: Console) -> None:
         more = format_quantity(len(result.parties) - _MOST_PARTIES, "more party", "more parties")
         print_line(console, f"and {more}, in result.json")
     ring = "no masks" if result.ring_bits is None else f"masks over the ring of {result.ring_bits}-bit integers"
+    if result.protocol == "secfc":
+        ring = "shares and pads in a prime field"
     print_line(
         console,
         f"{format_bytes(result.bytes_total)} in {format_quantity(result.messages_total, 'message')} in all; "

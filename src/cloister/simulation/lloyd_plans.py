@@ -85,8 +85,8 @@ def make_published_options(job: Job) -> PublishedOptions:
 def name_variant(job: Job) -> Variant:
     """Which of the protocols of multiparty Lloyd a job runs; published variants are two of them with other noise."""
     options = job.protocol
-    if options.name == "synopsis":
-        raise ConfigError("the protocol must be one of multiparty Lloyd to have a variant; got synopsis.")
+    if options.name == "synopsis" or options.name == "secfc":  # noqa: PLR1714 (so that a type checker follows)
+        raise ConfigError(f"the protocol must be one of multiparty Lloyd to have a variant; got {options.name}.")
     if not options.is_published:
         return options.name
     return "average-mask-noise" if make_published_options(job).by_centroids else "mask-noise-average"

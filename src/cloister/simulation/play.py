@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import groupby
 
 from cloister.data import to_original
 from cloister.job import Job
+from cloister.job.secfc_checks import SECFC
 from cloister.protocols.leakage import Learns
 from cloister.protocols.synopsis.settings import SYNOPSIS
 from cloister.report.evaluation import evaluate_centres
 from cloister.report.result import Learned, NetworkTime, PartyTraffic, Result
 from cloister.runtime.progress import OnProgress
 from cloister.simulation.lloyd import play_lloyd
-from cloister.simulation.stage import OnTable, Played, set_stage
+from cloister.simulation.secfc import play_secfc
+from cloister.simulation.stage import OnTable, Played, Stage, set_stage
 from cloister.simulation.synopsis import play_synopsis
+
+_PLAYS: dict[str, Callable[[Stage], Played]] = {SYNOPSIS: play_synopsis, SECFC: play_secfc}
 
 
 def simulate(
@@ -46,7 +50,7 @@ def simulate(
         If the job, a table or the run does not hold what it must. Nothing has been sent when a table is at fault.
     """
     stage = set_stage(job, sources or {}, on_progress=on_progress, on_table=on_table)
-    played = play_synopsis(stage) if job.protocol.name == SYNOPSIS else play_lloyd(stage)
+    played = _PLAYS.get(job.protocol.name, play_lloyd)(stage)
     seeded = f"Made with seed {job.seed}: reproducible, and whoever knows the seed can remove every mask."
     return Result(
         name=job.name,
@@ -61,7 +65,7 @@ def simulate(
         transcript_sha256=played.run.transcript_sha256,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         cloister_version=version("cloister"),
-        fractional_bits=job.protocol.fractional_bits,
+        fractional_bits=job.protocol.fractional_bits if played.fractional_bits is None else played.fractional_bits,
         ring_bits=played.ring_bits,
         seeded=job.seed is not None,
         evaluation=evaluate_centres(stage.tables, played.centres) if evaluate else None,

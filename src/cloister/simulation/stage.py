@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -39,6 +39,8 @@ class Stage:
         In the order of the job's parties.
     session
         Which session this is.
+    sources
+        Tables by party name in place of the job's files.
     on_progress
         Told about each step.
     """
@@ -47,6 +49,7 @@ class Stage:
     tables: tuple[Table, ...]
     identities: tuple[Identity, ...]
     session: bytes
+    sources: Mapping[str, object] = field(default_factory=dict)
     on_progress: OnProgress | None = None
 
     @property
@@ -87,7 +90,9 @@ class Played:
     leakage, public, breaks_if
         Who learned what; what everyone knows; which coalition breaks it.
     ring_bits
-        None where nothing was masked.
+        None where nothing was masked in a ring.
+    fractional_bits
+        Of the coordinates, where that is not the job's.
     card, notes
         What is promised, and what the reader must know besides.
     middleman
@@ -103,6 +108,7 @@ class Played:
     public: str
     breaks_if: str
     ring_bits: int | None
+    fractional_bits: int | None = None
     card: PrivacyCard | None = None
     notes: tuple[str, ...] = ()
     middleman: str = "coordinator"
@@ -153,6 +159,7 @@ def set_stage(
         tables=_open_tables(job, sources, on_table),
         identities=tuple(Identity(make_entropy(f"identity of {party.name}", seed=job.seed)) for party in job.parties),
         session=make_entropy("session", seed=job.seed).bytes(16),
+        sources=sources,
         on_progress=on_progress,
     )
 

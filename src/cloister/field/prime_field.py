@@ -1,0 +1,229 @@
+"""Prime fields: signed integers in, exact sums and products, integers out.
+
+An element is a ``uint64`` array with a leading axis of residues: one modulo q = 2^61 - 1, or two, modulo 2^61 - 1 and
+2^61 - 31. Two residues stand for an integer modulo the product of the primes, about 2^122; every operation works on
+each residue by itself, so that a code over the field is two codes over prime fields, with the same public points.
+
+SecFC computes in F_q (section 4, appendix A). Which field a job needs follows from public bounds:
+:func:`~cloister.field.bound.choose_field`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import isqrt, prod
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from cloister.crypto import Stream
+from cloister.errors import ConfigError, LocalProtocolError, RemoteProtocolError
+from cloister.field.distances import Distances
+from cloister.field.kernels import Words, add_elements, reduce_signed, scale_rows, shift_words, subtract_elements
+from cloister.field.residues import join_centred, join_residues
+from cloister.field.words128 import LARGEST_SMALL_PRIME
+
+LARGE_PRIMES = (2**61 - 1, 2**61 - 31)  # the two largest primes below 2^61
+
+
+@dataclass(frozen=True, kw_only=True)
+class Field:
+    """The integers modulo one prime, or modulo the product of two, by their residues.
+
+    Parameters
+    ----------
+    moduli
+        One or two distinct primes, the larger one first: of :data:`LARGE_PRIMES`, or below 2^29. Small ones serve to
+        check by exhaustion what is proved for all; of two, the larger must be less than twice the smaller.
+    """
+
+    moduli: tuple[int, ...] = LARGE_PRIMES[:1]
+
+    def __post_init__(self) -> None:
+        known = all(q in LARGE_PRIMES or (q <= LARGEST_SMALL_PRIME and is_small_prime(q)) for q in self.moduli)
+        paired = len(self.moduli) == 1 or (
+            len(self.moduli) == 2 and self.moduli[1] < self.moduli[0] < 2 * self.moduli[1]
+        )
+        if not (known and paired):
+            raise ConfigError(
+                "a field must have one prime, or two with the larger first and less than twice the smaller; each of "
+                f"2^61 - 1 and 2^61 - 31, or below 2^29; got {self.moduli}. Use FIELD61 or FIELD122."
+            )
+
+    @property
+    def order(self) -> int:
+        """How many integers the field tells apart: the product of its primes."""
+        return prod(self.moduli)
+
+    @property
+    def residues(self) -> int:
+        """The length of the leading axis of elements."""
+        return len(self.moduli)
+
+    @property
+    def words(self) -> Words:
+        """The primes as 64-bit words."""
+        return np.array(self.moduli, dtype=np.uint64)
+
+    def zeros(self, *shape: int) -> Words:
+        """Return elements that stand for 0."""
+        return np.zeros((self.residues, *shape), dtype=np.uint64)
+
+    def encode(self, values: NDArray[np.int64]) -> Words:
+        """Reduce signed integers modulo each prime; integers that differ by less than the order stay distinct."""
+        values = np.asarray(values, dtype=np.int64, order="C")
+        elements = np.empty((self.residues, *values.shape), dtype=np.uint64)
+        for modulus, row in zip(self.words, self._flatten(elements), strict=True):
+            reduce_signed(values.reshape(-1), row, modulus)
+        return elements
+
+    def encode_integers(self, values: ArrayLike) -> Words:
+        """Reduce Python integers of any size; for a few constants, not for records."""
+        integers = np.asarray(values, dtype=object)
+        return np.stack([(integers % modulus).astype(np.uint64) for modulus in self.moduli])
+
+    def decode(self, elements: Words) -> NDArray[np.int64]:
+        """Return the integers nearest zero that the elements stand for: sums of records, and whatever has a sign.
+
+        Raises
+        ------
+        RemoteProtocolError
+            If one needs more than 63 bits and a sign, which no sum in a field that was chosen for it does.
+        """
+        if self.residues == 1:
+            (modulus,) = self.words
+            signed: NDArray[np.int64] = np.array(elements[0], dtype=np.int64)
+            signed[elements[0] > modulus >> np.uint64(1)] -= np.int64(modulus)
+            return signed
+        centred = np.empty(elements.shape[1:], dtype=np.int64)
+        first, second = self._flatten(elements)
+        outside = join_centred(first, second, self._garner, centred.reshape(-1))
+        if outside:
+            raise RemoteProtocolError(
+                f"decoded sums must fit a sign and 63 bits; {outside} of {centred.size} do not. A share that was used "
+                "is wrong; ask other clients."
+            )
+        return centred
+
+    def decode_distances(self, elements: Words, *, largest: int | None = None) -> Distances:
+        """Return the integers in 0..order-1 that the elements stand for, exactly.
+
+        Parameters
+        ----------
+        elements
+            (residues, ...): sums of squares, which are not negative, so that the whole order is room for them.
+        largest
+            What none can pass in this job, :func:`~cloister.field.bound.largest_distance`.
+
+        Raises
+        ------
+        RemoteProtocolError
+            If one is larger than ``largest``: a reply that was used is wrong.
+        """
+        if self.residues == 1:
+            distances = Distances(low=elements[0], high=None)
+        else:
+            high, low = (np.empty(elements.shape[1:], dtype=np.uint64) for _ in range(2))
+            first, second = self._flatten(elements)
+            join_residues(first, second, self._garner, high.reshape(-1), low.reshape(-1))
+            distances = Distances(low=low, high=high)
+        if largest is not None and (beyond := distances.count_beyond(largest)):
+            raise RemoteProtocolError(
+                f"decoded distances must be at most {largest}; {beyond} of {distances.low.size} are larger. A reply "
+                "that was used is wrong; ask the clients again, or leave one out."
+            )
+        return distances
+
+    def add(self, terms: Iterable[Words]) -> Words:
+        """Return the sum of elements of equal shape; takes them one by one, so that none needs to be kept."""
+        iterator = iter(terms)
+        first = next(iterator, None)
+        if first is None:
+            raise LocalProtocolError("there must be at least one term to add up; got none.")
+        total = np.array(first, dtype=np.uint64, order="C")
+        for term in iterator:
+            self.accumulate(total, term)
+        return total
+
+    def accumulate(self, total: Words, term: Words) -> None:
+        """Add ``term`` to ``total`` in place."""
+        self._change(total, term, add_elements)
+
+    def deduct(self, total: Words, term: Words) -> None:
+        """Subtract ``term`` from ``total`` in place."""
+        self._change(total, term, subtract_elements)
+
+    def scale(self, elements: Words, factor: Words) -> Words:
+        """Return the elements times one constant, given by its residues."""
+        scaled = np.empty(elements.shape, dtype=np.uint64)
+        rows, out, factors = self._flatten(elements), self._flatten(scaled), np.ascontiguousarray(factor)
+        for r, modulus in enumerate(self.words):
+            scale_rows(rows[r : r + 1], factors[r : r + 1], out[r : r + 1], modulus)
+        return scaled
+
+    def uniform(self, stream: Stream, *shape: int) -> Words:
+        """Draw elements exactly uniformly: the upper bits of 64-bit words, drawn again where they are not below q.
+
+        With the large primes that happens once in 2^56 words or more rarely.
+        """
+        elements = np.empty((self.residues, *shape), dtype=np.uint64)
+        for modulus, row in zip(self.moduli, self._flatten(elements), strict=True):
+            fill_uniform(row, modulus, stream)
+        return elements
+
+    def check_received(self, elements: Words, shape: tuple[int, ...], *, what: str) -> Words:
+        """Return what a peer sent as elements of this shape, every residue below its prime.
+
+        Raises
+        ------
+        RemoteProtocolError
+            If type, shape or a residue is wrong.
+        """
+        expected = (self.residues, *shape)
+        if elements.dtype != np.uint64 or elements.shape != expected:
+            raise RemoteProtocolError(
+                f"{what} must be 64-bit words of shape {expected}; got {elements.dtype} of shape {elements.shape}."
+            )
+        if elements.size and (elements.reshape(self.residues, -1).max(axis=1) >= self.words).any():
+            raise RemoteProtocolError(f"{what} must be below the primes {self.moduli}; some words are not.")
+        return elements
+
+    def _change(self, total: Words, term: Words, kernel: Callable[[Words, Words, np.uint64], None]) -> None:
+        """Run an in-place kernel on each residue."""
+        if total.shape != term.shape or not total.flags.c_contiguous:
+            raise LocalProtocolError(
+                f"elements must have one shape to be added, the total without gaps; got {total.shape} and {term.shape}."
+            )
+        for modulus, left, right in zip(self.words, self._flatten(total), self._flatten(term), strict=True):
+            kernel(left, right, modulus)
+
+    def _flatten(self, elements: Words) -> Words:
+        """Return one row for each residue, without gaps; a view where the elements have none."""
+        return np.ascontiguousarray(elements.reshape(self.residues, -1))
+
+    @property
+    def _garner(self) -> Words:
+        """p, q and the inverse of p modulo q."""
+        p, q = self.moduli
+        return np.array([p, q, pow(p, -1, q)], dtype=np.uint64)
+
+
+FIELD61 = Field(moduli=LARGE_PRIMES[:1])
+FIELD122 = Field(moduli=LARGE_PRIMES)
+
+
+def fill_uniform(out: Words, modulus: int, stream: Stream) -> None:
+    """Fill a flat array with independent numbers, uniform on 0..modulus-1, by rejection."""
+    shift = np.uint64(64 - modulus.bit_length())
+    while out.size:
+        rejected = shift_words(stream.words(out.size, np.uint64), shift, out, np.uint64(modulus))
+        if rejected:
+            accepted = out[out < modulus]
+            out[: accepted.size] = accepted
+        out = out[out.size - rejected :]
+
+
+def is_small_prime(candidate: int) -> bool:
+    """Decide primality by trial division, for candidates up to 2^29."""
+    return candidate > 1 and all(candidate % divisor for divisor in range(2, isqrt(candidate) + 1))

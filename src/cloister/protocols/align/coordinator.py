@@ -1,0 +1,193 @@
+"""The coordinator: it carries the lists around the ring, matches them fully blinded, and tells each party its places.
+
+::
+
+    steps 1-3   the common seed and signed session keys (aggregation.seed_agreement)
+    step 4      coordinator → all       MeetRing(all signed keys)      ← RingMet(length of its list, ratios of its keys)
+    each part of the lists, each hop h = 0 .. n-1:
+                coordinator → carriers  BlindPart(h, part, box)        ← Passed(box for the successor); Delivered at n-1
+    each part:  coordinator → owners    TakePlaces(part, places)       ← Ready
+    last step   coordinator → all       Finish(count, digest)          ← Ready
+
+At hop h the list of party i is with party i + h, so all parties work in every step. The parts of a list go around one
+after the other: the coordinator holds the delivered points, 32 bytes an ID, and one part of each list on its way.
+Without any one party's keys nothing can be matched, so a party that does not answer ends the session.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
+from cloister.aggregation.seed_agreement import Ready, agree_on_seed_and_keys, expect
+from cloister.crypto import Entropy, Stream
+from cloister.crypto.keyed_box import TAG_BYTES
+from cloister.crypto.stream import encode_context
+from cloister.errors import RemoteProtocolError, TooFewPartiesError
+from cloister.protocols.align.blinding import ORDER, BlindingKey, check_points, decode_exponent
+from cloister.protocols.align.matching import Matching, match_lists
+from cloister.protocols.align.messages import BlindPart, Delivered, Finish, MeetRing, Passed, RingMet, TakePlaces
+from cloister.protocols.align.terms import Mode, Terms
+from cloister.roles import Ask, Check, Coordinator, Message, Replies
+from cloister.wire import Array
+
+_Reply = TypeVar("_Reply", bound=Message)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AlignmentOutcome:
+    """What the coordinator has at the end."""
+
+    mode: Mode
+    sizes: tuple[int, ...]
+    """How many IDs each party brought."""
+    count: int
+    """How many IDs have a place."""
+
+
+def coordinate(terms: Terms, *, entropy: Entropy, session: bytes) -> Coordinator[AlignmentOutcome]:
+    """Run one alignment.
+
+    Parameters
+    ----------
+    terms
+        What was agreed.
+    entropy
+        For the order of the places.
+    session
+        Which session this is.
+
+    Raises
+    ------
+    TooFewPartiesError
+        If a party does not answer validly in some step.
+    RemoteProtocolError
+        If a list holds an ID twice.
+    """
+    parties = range(1, terms.parties + 1)
+    steps = SEED_STEPS + 1 + terms.parties + 2  # until the lists' lengths are known: as if each were one part
+    keys = yield from agree_on_seed_and_keys(
+        agreement=terms.digest, directory=terms.directory, session=session, members_min=terms.parties, steps=steps
+    )
+    answers = yield Ask(
+        label="meeting the ring", requests=dict.fromkeys(parties, MeetRing(keys)), check=_met_by(terms), steps=steps
+    )
+    met = _require_all(answers, RingMet, "meeting the ring")
+    sizes = tuple(met[party].elements for party in parties)
+    parts_most = max(terms.count_parts(size) for size in sizes)
+    steps = SEED_STEPS + 2 + (terms.parties + 1) * parts_most
+    unifiers = _invert_ratios([met[party].ratios for party in parties])
+    lists = [bytearray() for _ in parties]
+    for part in range(parts_most):
+        delivered = yield from _send_around(terms, part, parts_most, sizes, steps)
+        for owner, points in delivered.items():
+            lists[owner - 1] += points if owner == 1 else unifiers[owner - 1].blind(points)
+    matching = match_lists([bytes(points) for points in lists], terms.mode, Stream(entropy.bytes(32)))
+    del lists
+    yield from _tell_places(terms, matching, parts_most, sizes, steps)
+    salt = entropy.bytes(32)  # who delivered the first list knows its points, and could try orders of a few
+    digest = hashlib.sha256(encode_context("cloister align order", session, salt, matching.digest)).digest()
+    answers = yield Ask(
+        label="finishing",
+        requests=dict.fromkeys(parties, Finish(matching.count, digest)),
+        check=expect(Ready),
+        steps=steps,
+    )
+    _require_all(answers, Ready, "finishing")
+    return AlignmentOutcome(mode=terms.mode, sizes=sizes, count=matching.count)
+
+
+def _send_around(
+    terms: Terms, part: int, parts_most: int, sizes: Sequence[int], steps: int
+) -> Coordinator[dict[int, bytes]]:
+    """Carry one part of every list that has it through all hops; returns the fully blinded points by owner."""
+    owners = [owner for owner, size in enumerate(sizes, start=1) if part < terms.count_parts(size)]
+    boxes: dict[int, bytes | None] = dict.fromkeys(owners)
+    for hop in range(terms.parties):
+        carriers = {terms.carrier_at(owner, hop): owner for owner in owners}
+        label = f"blinding part {part + 1} of {parts_most}, hop {hop + 1} of {terms.parties}"
+        requests = {carrier: BlindPart(hop, part, boxes[owner]) for carrier, owner in carriers.items()}
+        due = {carrier: terms.count_part_bytes(part, sizes[owner - 1]) for carrier, owner in carriers.items()}
+        if hop + 1 == terms.parties:
+            break
+        answers = yield Ask(label=label, requests=requests, check=_passed(due), steps=steps)
+        passed = _require_all(answers, Passed, label)
+        boxes = {owner: passed[carrier].box for carrier, owner in carriers.items()}
+    answers = yield Ask(label=label, requests=requests, check=_delivered(due), steps=steps)
+    delivered = _require_all(answers, Delivered, label)
+    return {owner: delivered[carrier].points for carrier, owner in carriers.items()}
+
+
+def _tell_places(
+    terms: Terms, matching: Matching, parts_most: int, sizes: Sequence[int], steps: int
+) -> Coordinator[None]:
+    """Tell each owner the places of its list, part after part."""
+    for part in range(parts_most):
+        label = f"telling places, part {part + 1} of {parts_most}"
+        requests = {
+            owner: TakePlaces(part, Array.of(matching.places[owner - 1][terms.slice_part(part, size)]))
+            for owner, size in enumerate(sizes, start=1)
+            if part < terms.count_parts(size)
+        }
+        answers = yield Ask(label=label, requests=requests, check=expect(Ready), steps=steps)
+        _require_all(answers, Ready, label)
+
+
+def _invert_ratios(ratios: Sequence[Sequence[bytes]]) -> list[BlindingKey]:
+    """For each list the key that takes it from its own keys to the keys of the first list.
+
+    Party h blinded list i with k_hi. Its ratios are k_hi / k_h1, so list i needs the factor prod_h k_h1 / k_hi.
+    """
+    keys = []
+    for at in range(len(ratios)):
+        product = 1
+        for of_party in ratios:
+            product = product * decode_exponent(of_party[at]) % ORDER
+        keys.append(BlindingKey.from_exponent(pow(product, -1, ORDER)))
+    return keys
+
+
+def _require_all(answers: Replies, kind: type[_Reply], label: str) -> dict[int, _Reply]:
+    """Abort unless everybody that was asked has answered."""
+    replies = {party: reply for party, reply in answers.items() if isinstance(reply, kind)}
+    silent = [party for party in answers if party not in replies]
+    if silent:
+        raise TooFewPartiesError(
+            f"every party must answer each step of an alignment, since all keys are needed; in the step {label!r} "
+            f"party {silent[0]} did not answer validly. Wait until it is reachable and run the alignment again."
+        )
+    return replies
+
+
+# --- what a valid reply is ------------------------------------------------------------------------------------------
+
+
+def _met_by(terms: Terms) -> Check:
+    def check(party: int, reply: Message) -> None:
+        if not isinstance(reply, RingMet) or len(reply.ratios) != terms.parties:
+            raise RemoteProtocolError(f"party {party} must give a ratio for each of {terms.parties} lists; it did not.")
+        first, *_ = (decode_exponent(ratio) for ratio in reply.ratios)
+        if first != 1:
+            raise RemoteProtocolError(f"the ratio of party {party} for the first list must be 1; it is not.")
+
+    return check
+
+
+def _passed(bytes_due: Mapping[int, int]) -> Callable[[int, Message], None]:
+    def check(party: int, reply: Message) -> None:
+        if not isinstance(reply, Passed) or len(reply.box) != bytes_due[party] + TAG_BYTES:
+            raise RemoteProtocolError(f"party {party} must seal as many points as were announced; it did not.")
+
+    return check
+
+
+def _delivered(bytes_due: Mapping[int, int]) -> Callable[[int, Message], None]:
+    def check(party: int, reply: Message) -> None:
+        if not isinstance(reply, Delivered) or len(reply.points) != bytes_due[party]:
+            raise RemoteProtocolError(f"party {party} must deliver as many points as were announced; it did not.")
+        check_points(reply.points)
+
+    return check

@@ -1,0 +1,78 @@
+"""Who learns what in SecFC, as data for cards and reports; tests hold the code to it.
+
+The paper says that the server learns neither records nor centres. It does learn all distances, and these determine the
+records up to an isometry (docs/proofs/secfc.md, claim 6). A test does that reconstruction from a recorded session.
+"""
+
+from __future__ import annotations
+
+from cloister.protocols.leakage import LeakageTable, Learns, Row
+
+BREAKS_IF = (
+    "The coordinator alone learns every distance between a record and a centre: after about d / (k - 1) rounds it has "
+    "all records up to one rotation, reflection and shift. Outliers, duplicates and groups of records show in that, "
+    "and with few columns the grid of the coordinates may give the rotation away too. With the help of any one client, "
+    "whose records fix the rotation, it has every record of every client. More than t clients together can read parts "
+    "of records, and l + t of them all records. Revealed centres are means: that of a cluster of one record is the "
+    "record, and all clients learn it. Nothing is promised against roles that do not follow the protocol."
+)
+
+HOLDERS_BREAK = (
+    "Who holds which record is hidden from each role alone: the alignment tells all of them how many records each has, "
+    "and the coordinator together with any one client knows the holder of every record."
+)
+"""What an alignment before the session adds to that."""
+
+NOISE_PROTECTS = (
+    "The labels are exact and follow from all records: nothing about them, and so the result as a whole, is "
+    "differentially private. What the noise does: to up to t clients, which know the labels of all rounds, the "
+    "revealed centres would be about as likely (within the stated epsilon and delta) if any one record had another "
+    "value that leaves all these labels as they are. The coordinator knows the noise; it does not see the centres."
+)
+"""What noise on revealed centres promises, and what not; for the card."""
+
+_MEANINGS = {
+    "distances": "the distance of every record to every centre, in every round",
+    "shape": "all records up to one rotation, reflection and shift, after about d / (k - 1) rounds",
+    "replies": "the distances of single clients' shares, or of single segments of a record",
+    "records": "records of single clients, where and as they are",
+    "labels": "the cluster of every record, by its index, in every round",
+    "sizes": "how many records each client has",
+    "holders": "which client holds which record, by its index",
+    "centres": "the final centres",
+}
+
+
+def describe_leakage(*, union: bool, centres: Learns) -> LeakageTable:
+    """Return the table of a job with or without membership privacy, and how clients learn the centres."""
+    learns = {
+        "coordinator": {
+            "distances": Learns.EXACT,
+            "shape": Learns.EXACT,
+            "replies": Learns.NOTHING,
+            "records": Learns.NOTHING,
+            "labels": Learns.EXACT,
+            "sizes": Learns.NOTHING if union else Learns.EXACT,
+            "holders": Learns.NOTHING if union else Learns.EXACT,
+            "centres": Learns.NOTHING,
+        },
+        "party": {
+            "distances": Learns.NOTHING,
+            "shape": Learns.NOTHING,
+            "replies": Learns.OWN,
+            "records": Learns.OWN,
+            "labels": Learns.EXACT,
+            "sizes": Learns.OWN if union else Learns.EXACT,
+            "holders": Learns.OWN if union else Learns.EXACT,
+            "centres": centres,
+        },
+    }
+    rows = tuple(
+        Row(role=role, value=value, meaning=meaning, learns=learns[role][value])
+        for role in learns
+        for value, meaning in _MEANINGS.items()
+    )
+    return LeakageTable(source="docs/proofs/secfc.md", rows=rows, breaks_if=BREAKS_IF)
+
+
+LEAKAGE = describe_leakage(union=False, centres=Learns.NOTHING)

@@ -1,0 +1,279 @@
+"""A client: shares its records, computes on everybody's shares, and learns the labels.
+
+::
+
+    opening ──OpenSession, ShareSeed | TakeSeed, MeetPeers──▶ met
+    met ──ExchangeShares 0──▶ sharing ──ExchangeShares c, one after the other──▶ sharing ──BeginRounds──▶ holding
+    holding ──Measure, newer labels or a later attempt──▶ holding ──RevealSums, once, if agreed──▶ revealed
+    sharing, holding, revealed ──Finish──▶ finished
+
+Whatever breaks this order raises :class:`~cloister.errors.RemoteProtocolError` and changes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.aggregation import SeedHolder, unpack_members
+from cloister.aggregation.seed_agreement import Ready
+from cloister.crypto import Entropy, Identity, Stream
+from cloister.errors import LocalProtocolError, RemoteProtocolError
+from cloister.kmeans.records import FloatArray, Records
+from cloister.protocols.secfc.agreement import SecfcAgreement
+from cloister.protocols.secfc.centres import open_sums
+from cloister.protocols.secfc.holder import ShareHolder, read_final
+from cloister.protocols.secfc.labels import LabelBook, Labels, count_labels
+from cloister.protocols.secfc.layout import Layout
+from cloister.protocols.secfc.messages import (
+    BeginRounds,
+    ExchangeShares,
+    Finish,
+    HeldRecords,
+    Measure,
+    MeetPeers,
+    RevealSums,
+    SealedShares,
+)
+from cloister.protocols.secfc.sharing import ShareExchange, check_positions, round_records
+from cloister.roles import Message
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Finding:
+    """What a client has at the end.
+
+    Attributes
+    ----------
+    labels
+        The cluster of every record of all clients, by its index.
+    own_rows
+        The indices of this client's records, in the order of its table; none if they were left out.
+    counts
+        How many records each cluster has.
+    centres
+        (k, d), the means of the rounded records, with noise if that was agreed; None unless they were to be revealed,
+        or if too few clients were left to do it.
+    """
+
+    labels: Labels = field(repr=False)
+    own_rows: NDArray[np.int64] = field(repr=False)
+    counts: NDArray[np.int64]
+    centres: FloatArray | None
+
+    @property
+    def own_labels(self) -> Labels:
+        """The clusters of this client's records."""
+        return self.labels[self.own_rows]
+
+
+class SecfcParty:
+    """One client of a session.
+
+    Parameters
+    ----------
+    number
+        This client's number, from 1.
+    agreement
+        What was agreed.
+    records
+        This client's records in [-1, 1]^d; may be empty.
+    identity, entropy, session
+        Who we are, where our keys and the noise of our shares come from, which session this is.
+    positions
+        With membership private: the index in the union of each of our records, in their order.
+    """
+
+    def __init__(
+        self,
+        *,
+        number: int,
+        agreement: SecfcAgreement,
+        records: Records,
+        identity: Identity,
+        entropy: Entropy,
+        session: bytes,
+        positions: NDArray[np.int64] | None = None,
+    ) -> None:
+        self._number = number
+        self._agreement = agreement
+        self._entropy = entropy
+        self._session = session
+        self._exact_points = round_records(records, agreement)
+        self._positions = positions
+        check_positions(positions, len(self._exact_points), agreement)
+        self._seed_holder = SeedHolder(
+            number=number,
+            identity=identity,
+            directory=agreement.directory,
+            agreement=agreement.digest,
+            session=session,
+            entropy=entropy,
+        )
+        self._secrets: dict[int, bytes] = {}
+        self._exchange: ShareExchange | None = None
+        self._holder: ShareHolder | None = None
+        self._finding: Finding | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether this client has the result."""
+        return self._finding is not None
+
+    @property
+    def finding(self) -> Finding:
+        """The result."""
+        if self._finding is None:
+            raise LocalProtocolError("a client must be finished before it has a finding; check `finished` first")
+        return self._finding
+
+    def handle(self, request: Message) -> Message:
+        """Answer one request; a request that breaks the protocol raises and changes nothing."""
+        if self._finding is not None:
+            raise RemoteProtocolError("a finished session takes no more requests; got one.")
+        reply: Message
+        match request:
+            case MeetPeers():
+                reply = self._meet(request)
+            case ExchangeShares():
+                reply = self._exchange_shares(request)
+            case BeginRounds():
+                reply = self._begin(request)
+            case Measure():
+                reply = self._require_holder().measure(request)
+            case RevealSums():
+                reply = self._require_holder().reveal(request, self._require_seed())
+            case Finish():
+                reply = self._finish(request)
+            case _:
+                reply = self._seed_holder.handle(request)
+        return reply
+
+    def _require_seed(self) -> bytes:
+        if self._seed_holder.seed is None:
+            raise RemoteProtocolError("the seed must be agreed first; it is not.")
+        return self._seed_holder.seed
+
+    def _require_holder(self) -> ShareHolder:
+        if self._holder is None:
+            raise RemoteProtocolError("rounds must begin before anything is asked in them; they have not.")
+        return self._holder
+
+    # --- sharing --------------------------------------------------------------------------------------------------
+
+    @property
+    def _own_count(self) -> int:
+        """How many rows we share: our records, or with membership private one for each of the union."""
+        return self._agreement.records_max if self._agreement.union else len(self._exact_points)
+
+    def _meet(self, request: MeetPeers) -> HeldRecords:
+        self._require_seed()
+        needed = self._agreement.code.replies
+        if self._secrets or len(request.keys) < needed:
+            raise RemoteProtocolError(f"at least {needed} clients must meet, once; got {len(request.keys)} keys.")
+        self._secrets = self._seed_holder.exchange_with_peers(request.keys)
+        return HeldRecords(self._own_count)
+
+    def _exchange_shares(self, request: ExchangeShares) -> SealedShares:
+        exchange = self._exchange
+        layout = self._read_layout(request) if exchange is None else exchange.layout
+        due = 0 if exchange is None else exchange.given
+        if self._holder is not None or request.owners != layout.owners or not request.chunk == due <= layout.chunks:
+            raise RemoteProtocolError(
+                f"chunk {due} of {layout.chunks} must come next, among the same owners, before rounds begin; got chunk "
+                f"{request.chunk}."
+            )
+        if exchange is None:
+            if request.parcels:
+                raise RemoteProtocolError("shares of others must come after ours were asked for; they do not.")
+            exchange = self._exchange = ShareExchange(
+                number=self._number,
+                session=self._session,
+                agreement=self._agreement,
+                layout=layout,
+                exact_points=self._exact_points,
+                positions=self._positions,
+                secrets=self._secrets,
+                stream=Stream(self._entropy.bytes(32)),
+            )
+        else:
+            exchange.take(request.chunk - 1, exchange.read(request.chunk - 1, request.parcels))
+        return SealedShares(exchange.give())
+
+    def _read_layout(self, request: ExchangeShares) -> Layout:
+        """Return who shares how much, if it is as agreed."""
+        agreement = self._agreement
+        layout = Layout(owners=request.owners, chunk_rows=agreement.chunk_rows, union=agreement.union)
+        numbers = [owner.party for owner in request.owners]
+        counts = {owner.party: owner.records for owner in request.owners}
+        listed = numbers == sorted(counts) and {self._number, *self._secrets}.issuperset(numbers)
+        if not listed or counts.get(self._number) != self._own_count or len(numbers) < agreement.code.replies:
+            raise RemoteProtocolError(
+                f"at least {agreement.code.replies} clients that met must share, by rising number, we with as many "
+                f"rows as we said; got {len(numbers)}."
+            )
+        if layout.records > agreement.records_max:
+            raise RemoteProtocolError(
+                f"all clients together may share at most {agreement.records_max} records; got {layout.records}."
+            )
+        if agreement.union and (len(numbers) != agreement.parties or set(counts.values()) != {agreement.records_max}):
+            raise RemoteProtocolError("with membership private every client must share a row for each of the union.")
+        return layout
+
+    def _begin(self, request: BeginRounds) -> Ready:
+        exchange = self._exchange
+        if exchange is None or self._holder is not None or exchange.given <= exchange.layout.chunks:
+            raise RemoteProtocolError("rounds must begin once, after all shares were exchanged; they do not.")
+        layout, coded = exchange.finish(unpack_members(request.owners, self._agreement.parties))
+        self._holder = ShareHolder(
+            number=self._number,
+            session=self._session,
+            agreement=self._agreement,
+            secrets=self._secrets,
+            owners=request.owners,
+            layout=layout,
+            coded=coded,
+        )
+        self._exchange, self._exact_points = None, np.empty((0, 0), dtype=np.int32)  # what is needed is in the shares
+        return Ready()
+
+    # --- the end --------------------------------------------------------------------------------------------------
+
+    def _finish(self, request: Finish) -> Ready:
+        agreement, seed = self._agreement, self._require_seed()
+        if self._holder is not None:
+            layout, book = self._holder.layout, self._holder.book
+        elif self._exchange is not None:  # we missed a step; what we shared before may be in all the same
+            layout = self._exchange.layout.keep(unpack_members(request.owners, agreement.parties))
+            book = LabelBook(records=layout.records, clusters=agreement.clusters)
+        else:
+            raise RemoteProtocolError("a session must finish after shares were exchanged; they were not.")
+        if self._holder is not None and request.owners != self._holder.owners:
+            raise RemoteProtocolError("a session must finish with the records that it began with; they are others.")
+        if request.sums and not agreement.reveal_centres:
+            raise RemoteProtocolError("centres must be revealed only where that was agreed; they are.")
+        labels = read_final(request.news, book, agreement)
+        final = LabelBook(records=layout.records, clusters=agreement.clusters)
+        final.keep(request.news.version, labels)
+        counts = count_labels(labels, agreement.clusters)
+        centres = None
+        if request.sums:
+            sums = open_sums(
+                request.sums, agreement, seed=seed, session=self._session, owners=request.owners, book=final
+            )
+            centres = agreement.fixed_point.decode(sums) / counts[:, None]
+            if agreement.centre_noise is not None:  # post-processing: noise may leave the domain, means do not
+                centres = np.clip(centres, -1.0, 1.0)
+        self._finding = Finding(labels=labels, own_rows=self._find_own(layout), counts=counts, centres=centres)
+        return Ready()
+
+    def _find_own(self, layout: Layout) -> NDArray[np.int64]:
+        """Return the indices of our records."""
+        if self._positions is not None:
+            return self._positions
+        if all(owner.party != self._number for owner in layout.owners):
+            return np.empty(0, dtype=np.int64)
+        rows = layout.rows_of(self._number)
+        return np.arange(rows.start, rows.stop, dtype=np.int64)

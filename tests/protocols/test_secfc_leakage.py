@@ -1,0 +1,470 @@
+"""A5: what each role of SecFC receives is what its leakage table allows; and the tests that say so can fail."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from cloister.aggregation import unpack_members
+from cloister.aggregation.seed_agreement import OpenSession, Ready, SealedSeeds, SessionOpened, ShareSeed, TakeSeed
+from cloister.errors import ConfigError, PrecisionError
+from cloister.field import Field
+from cloister.field.interpolation import interpolation_matrix
+from cloister.privacy.mechanisms import DiscreteGaussian
+from cloister.protocols.leakage import Learns
+from cloister.protocols.secfc import BREAKS_IF, LEAKAGE, NOISE_PROTECTS, coordinate_secfc
+from cloister.protocols.secfc.messages import (
+    BeginRounds,
+    ExchangeShares,
+    Finish,
+    HeldRecords,
+    LabelNews,
+    Measure,
+    Measured,
+    MeetPeers,
+    RevealSums,
+    SealedShares,
+    SumShares,
+)
+from cloister.protocols.secfc.pads import CirclePads
+from cloister.runtime import Fault, FaultKind
+from cloister.wire import Array
+from tests.harness import SESSION, split
+from tests.protocols.secfc_session import OPENING, SecfcSession, drive, spread
+from tests.protocols.test_leakage import arrays_in
+
+ALPHA = 1e-6
+ALLOWED = {
+    0: {SessionOpened, SealedSeeds, Ready, HeldRecords, SealedShares, Measured, SumShares},
+    1: {OpenSession, ShareSeed, TakeSeed, MeetPeers, ExchangeShares, BeginRounds, Measure, RevealSums, Finish},
+}
+
+
+def test_the_card_says_what_the_coordinator_learns():
+    assert LEAKAGE.learns("coordinator", "distances") is Learns.EXACT
+    assert LEAKAGE.learns("coordinator", "shape") is Learns.EXACT
+    assert LEAKAGE.learns("coordinator", "replies") is Learns.NOTHING
+    assert "d / (k - 1) rounds" in BREAKS_IF
+    assert "any one client" in BREAKS_IF
+    assert LEAKAGE.breaks_if == BREAKS_IF
+    for union, reveal in itertools.product((False, True), repeat=2):
+        table = SecfcSession(
+            [spread(5, 2, seed=1)] * 3,
+            positions=[np.arange(5)] * 3 if union else None,
+            options={"reveal_centres": reveal},
+        ).agreement.leakage
+        assert table.learns("party", "centres") is (Learns.EXACT if reveal else Learns.NOTHING)
+        assert table.learns("coordinator", "holders") is (Learns.NOTHING if union else Learns.EXACT)
+
+
+def test_roles_receive_only_the_messages_of_the_protocol():
+    run, _ = SecfcSession(split(spread(20, 2, seed=1), 4)).run(record_views=True)
+    for role, entries in run.views.items():
+        assert {type(entry.message) for entry in entries} <= ALLOWED[min(role, 1)]
+        assert entries
+
+
+def test_clients_are_sent_labels_and_boxes_and_no_other_array():
+    session = SecfcSession(split(spread(20, 2, seed=1), 4))
+    run, _ = session.run(record_views=True)
+    for role in range(1, 5):
+        for entry in run.views[role]:
+            for array in arrays_in(entry.message):
+                assert array.dtype in (np.uint8, np.uint32)
+                assert array.size == 0 or array.max() <= 20
+
+
+# --- what a client receives -------------------------------------------------------------------------------------------
+
+
+def shares_at(party, owner):
+    """Another client's records as they stand in a client's table: what it opened of its boxes."""
+    rows = party._holder.layout.rows_of(owner)
+    return party._holder._coded.shares[0, rows].ravel()
+
+
+def top_bytes(sign, seeds):
+    """The upper byte of each share that clients 1 and 3 hold of client 2's records, over fresh sessions."""
+    words = []
+    for seed in seeds:
+        # mirrored records have the same labels: all that a client may learn is the same
+        records = [sign * np.full((60, 4), value) for value in (0.25, 0.75, -0.5)]
+        session = SecfcSession(records, clusters=2, seed=seed, options={"rounds_max": 2})
+        _, parties = session.run()
+        words += [shares_at(parties[0], owner=2), shares_at(parties[2], owner=2)]
+    return np.bincount((np.concatenate(words) >> np.uint64(53)).astype(np.int64), minlength=256)
+
+
+def same_distribution():
+    table = np.array([top_bytes(1, range(12)), top_bytes(-1, range(100, 112))])
+    return stats.chi2_contingency(table[:, table.sum(axis=0) > 0]).pvalue
+
+
+def test_a_clients_shares_do_not_depend_on_the_records():
+    assert same_distribution() > ALPHA
+
+
+def test_shares_without_noise_are_caught(monkeypatch):
+    def zeros(out, modulus, stream):
+        out[:] = 0
+
+    monkeypatch.setattr("cloister.field.lagrange.fill_uniform", zeros)
+    assert same_distribution() < ALPHA
+
+
+def test_the_noise_of_a_chunk_is_used_once(monkeypatch):
+    """Equal records in different chunks have different shares."""
+    monkeypatch.setattr("cloister.protocols.secfc.agreement.SecfcAgreement.chunk_rows", 5)
+    records = [np.full((20, 2), 0.5) for _ in range(3)]
+    _, parties = SecfcSession(records, clusters=2).run()
+    shares = parties[0]._holder._coded.shares[0]
+    assert len(np.unique(shares)) == shares.size
+
+
+def test_boxes_are_for_their_holder_only():
+    session = SecfcSession(split(spread(20, 2, seed=1), 4))
+    run, parties = session.run(record_views=True)
+    taken = [entry.message for entry in run.views[1] if isinstance(entry.message, ExchangeShares)][-1]
+    plain = [shares_at(parties[0], parcel.party).tobytes() for parcel in taken.parcels]
+    for parcel, clear in zip(taken.parcels, plain, strict=True):
+        assert len(parcel.box) == len(clear) + 16
+        assert clear not in parcel.box
+        assert parcel.box not in {other.box for other in taken.parcels if other is not parcel}
+
+
+# --- what the coordinator receives ------------------------------------------------------------------------------------
+
+
+def replies_of(run, session):
+    """For each attempt that all responders answered: labels' version, columns, responders and their replies."""
+    agreement = session.agreement
+    field, records = agreement.field, len(run.result.labels)
+    for step in sorted({entry.step for entry in run.views[0] if isinstance(entry.message, Measured)}):
+        words = {
+            entry.sender: np.frombuffer(entry.message.values.data, "<u8").reshape(field.residues, records, -1)
+            for entry in run.views[0]
+            if entry.step == step
+        }
+        request = next(
+            entry.message
+            for number in words
+            for entry in run.views[number]
+            if entry.step == step and isinstance(entry.message, Measure)
+        )
+        responders = unpack_members(request.responders, agreement.parties)
+        if set(words) == set(responders):
+            yield request, responders, words
+
+
+def distances_of(words, field):
+    return field.decode_distances(field.add([words[number].copy() for number in sorted(words)])).to_integers()
+
+
+def segment_distances(responders, words, session, segment):
+    """The attack that masking is for: undo the weights, interpolate, and read one segment's distance."""
+    agreement = session.agreement
+    (modulus,) = agreement.field.moduli
+    weights = agreement.code.weigh_distances(responders)[0]
+    nodes = tuple(agreement.code.alphas[number - 1] for number in responders)
+    (row,) = interpolation_matrix(nodes, (agreement.code.betas[segment],), modulus)
+    total = 0
+    for place, number in enumerate(sorted(words)):
+        phi = words[number][0].astype(object) * pow(int(weights[place]), -1, modulus)
+        total = total + phi * row[place]
+    return total % modulus
+
+
+def true_distances(session, labels, columns, segment=None):
+    """d' in the clear; of all coordinates or of one segment's."""
+    points = np.concatenate([session.agreement.fixed_point.encode(part) for part in session.records])
+    if segment is not None:
+        width = session.agreement.width
+        points = points[:, segment * width : (segment + 1) * width]
+    sums = np.array([points[labels == h].sum(axis=0) for h in columns])
+    counts = np.array([(labels == h).sum() for h in columns])
+    return ((sums[None] - counts[None, :, None] * points[:, None]) ** 2).sum(axis=2)
+
+
+def attack_segments():
+    """How many of the distances of a first segment the coordinator finds."""
+    session = SecfcSession(split(spread(20, 4, seed=1), 5), privacy=1, segments=2)
+    run, _ = session.run(record_views=True)
+    request, responders, words = next(iter(replies_of(run, session)))
+    start = session.start(20)
+    assert (distances_of(words, session.agreement.field) == true_distances(session, start, request.columns)).all()
+    found = segment_distances(responders, words, session, segment=0)
+    return (found == true_distances(session, start, request.columns, segment=0)).mean()
+
+
+def test_the_coordinator_reads_sums_over_segments_and_no_segment():
+    assert attack_segments() == 0
+
+
+def test_replies_without_pads_give_the_segments_away(monkeypatch):
+    """The mutant: the same attack works where nothing masks the replies, as published."""
+    monkeypatch.setattr(CirclePads, "pad", lambda self, responders, shape, *context: self._field.zeros(*shape))
+    assert attack_segments() == 1
+
+
+def circle(clients, field, context=(), responders=None, told=None):
+    """Every responder's pads; ``told`` gives single clients another context."""
+    secrets = {pair: bytes([*pair]) * 16 for pair in itertools.combinations(range(1, clients + 1), 2)}
+    numbers = responders or tuple(range(1, clients + 1))
+    return {
+        number: CirclePads(
+            number=number,
+            secrets={
+                other: secrets[tuple(sorted((number, other)))] for other in range(1, clients + 1) if other != number
+            },
+            session=bytes(16),
+            field=field,
+        ).pad(numbers, (50, 2), *((told or {}).get(number, context)))
+        for number in numbers
+    }
+
+
+@pytest.mark.parametrize("responders", [(1, 2, 3), (1, 3, 4), (1, 2, 4, 5), (2, 3, 4, 5, 6, 7)])
+def test_pads_cancel_over_the_responders_and_over_no_fewer(responders):
+    field = Field()
+    pads = circle(7, field, responders=responders)
+    assert not field.add(pads.values()).any()
+    for size in range(1, len(responders)):
+        for some in itertools.combinations(responders, size):
+            assert np.count_nonzero(field.add([pads[number] for number in some])) == 100
+    told = circle(7, field, responders=responders, told={responders[0]: (b"other labels",)})
+    assert np.count_nonzero(field.add(told.values())) == 100
+
+
+def test_pads_are_uniform_over_the_whole_field():
+    """A7, over a small prime: every element equally often, the last one among them."""
+    field = Field(moduli=(13,))
+    counts = sum(np.bincount(circle(3, field, (at,))[1].ravel().astype(int), minlength=13) for at in range(200))
+    assert len(counts) == 13
+    assert stats.chisquare(counts).pvalue > ALPHA
+
+
+def test_all_but_one_pads_are_jointly_uniform(monkeypatch):
+    """Exhaustively over a small prime: with every keystream equally likely, so is every (pad_1, ..., pad_{R-1})."""
+    field, clients = Field(moduli=(3,)), 4
+    edges = [(1, 2), (2, 3), (3, 4), (4, 1)]
+    seen = {}
+    for values in itertools.product(range(3), repeat=len(edges)):
+        chosen = dict(zip(edges, values, strict=True))
+        monkeypatch.setattr(
+            CirclePads,
+            "_keystream",
+            lambda self, first, second, shape, context, chosen=chosen: np.full(
+                (1, 50, 2), chosen[first, second], dtype=np.uint64
+            ),
+        )
+        pads = tuple(int(pad[0, 0, 0]) for pad in circle(clients, field).values())
+        assert sum(pads) % 3 == 0
+        seen[pads] = seen.get(pads, 0) + 1
+    assert len(seen) == 27
+    assert set(seen.values()) == {3}
+
+
+def test_pads_are_fresh_in_every_attempt_and_round(monkeypatch):
+    used, real = [], CirclePads._keystream
+
+    def keep(self, first, second, shape, context):
+        words = real(self, first, second, shape, context)
+        used.append(((first, second), words.tobytes()))
+        return words
+
+    monkeypatch.setattr(CirclePads, "_keystream", keep)
+    faults = [Fault(FaultKind.DELAY_REPLY, 2, OPENING + 3), Fault(FaultKind.DROP_REPLY, 3, OPENING + 5)]
+    run, _ = SecfcSession(split(spread(20, 2, seed=1), 5), clusters=2, privacy=1).run(faults=faults)
+    assert max(run.result.attempts) > 1
+    for edge, words in used:
+        ends = [(other, same) for other, same in used if same == words]
+        assert len(ends) <= 2  # the two ends of an edge
+        assert {other for other, _ in ends} == {edge}
+
+
+def test_all_that_a_reply_depends_on_is_in_the_name_of_its_pad(monkeypatch):
+    """Clients that were told different things must not cancel; nor may one pad meet two values."""
+    names, real = [], CirclePads.pad
+
+    def keep(self, responders, shape, *context):
+        names.append((responders, *context))
+        return real(self, responders, shape, *context)
+
+    monkeypatch.setattr(CirclePads, "pad", keep)
+
+    def name_of(owners=b"\x0f", codes=(1, 2, 3) * 4, version=1, attempt=1, responders=b"\x07", columns=(0, 1)):
+        roles, _, _ = drive(SecfcSession([spread(3, 2, seed=s) for s in range(4)], seed=11), BeginRounds)
+        roles[1].handle(BeginRounds(owners))
+        codes = np.array(codes[: 3 * bin(owners[0]).count("1")], dtype=np.uint8)
+        news = LabelNews(version, 0, Array.of(np.empty(0, np.uint32)), Array.of(codes))
+        roles[1].handle(Measure(news, attempt, responders, columns))
+        return names[-1]
+
+    changes = [
+        {"owners": b"\x0b"},
+        {"owners": b"\x0d"},
+        {"codes": (2, 1, 3) * 4},
+        {"version": 2},
+        {"attempt": 2},
+        {"responders": b"\x0b"},
+        {"columns": (0, 2)},
+        {"columns": (0, 1, 2)},
+    ]
+    assert name_of() == name_of()
+    assert len({name_of(), *(name_of(**change) for change in changes)}) == 1 + len(changes)
+
+
+def test_a_late_reply_tells_the_coordinator_the_same_distances_again():
+    """Whoever is decoded together, d' is the same: nothing more is to be had from attempts that were given up."""
+    session = SecfcSession(split(spread(20, 2, seed=1), 5), clusters=2, privacy=1)
+    late = []
+
+    class Keeps:
+        def __init__(self, number, party):
+            self.number, self.party = number, party
+
+        def __getattr__(self, name):
+            return getattr(self.party, name)
+
+        def handle(self, request):
+            reply = self.party.handle(request)
+            if isinstance(request, Measure):
+                late.append((request, self.number, reply.values.to_numpy(np.uint64, *reply.values.shape)))
+            return reply
+
+    run, _ = session.run(wrap=Keeps, faults=[Fault(FaultKind.DELAY_REPLY, 2, OPENING + 3)])
+    assert run.result.attempts[0] == 2
+    totals = []
+    for attempt in (1, 2):
+        words = {number: w for r, number, w in late if (r.news.version, r.attempt) == (1, attempt)}
+        totals.append(distances_of(words, session.agreement.field))
+    assert (totals[0] == totals[1]).all()
+    assert (totals[0] == true_distances(session, session.start(20), (0, 1))).all()
+
+
+def test_isometric_records_give_the_coordinator_the_same_distances():
+    """Turned, mirrored and shifted records: nothing that it decodes differs."""
+    points = np.round(spread(40, 2, seed=2) * 0.4 * 2**16) / 2**16
+    turned = points @ np.array([[0, 1], [-1, 0]]) + np.array([0.25, -0.125])
+    decoded = []
+    for records in (points, turned):
+        session = SecfcSession(split(records, 4))
+        run, _ = session.run(record_views=True)
+        decoded.append([distances_of(words, session.agreement.field) for _, _, words in replies_of(run, session)])
+    assert len(decoded[0]) > 2
+    assert all((one == other).all() for one, other in zip(*decoded, strict=True))
+
+
+def test_the_coordinator_cannot_open_the_revealed_sums():
+    session = SecfcSession(split(spread(20, 2, seed=1), 4))
+    run, parties = session.run(record_views=True)
+    boxes = [entry.message.box for entry in run.views[0] if isinstance(entry.message, SumShares)]
+    assert len(boxes) == session.agreement.code.holders
+    holder = parties[0]._holder
+    shares = holder._coded.sum_clusters(run.result.labels, 3)
+    assert all(shares.tobytes() not in box for box in boxes)
+    seen = [entry.message for entry in run.views[0]]
+    assert not any(isinstance(message, Finish | TakeSeed) for message in seen)
+
+
+# --- noise on the centres ---------------------------------------------------------------------------------------------
+
+
+def noisy(seed=7, **options):
+    noise = DiscreteGaussian(sigma=500.0)
+    return SecfcSession(
+        split(spread(24, 3, seed=1), 5), privacy=1, segments=2, seed=seed, options={"centre_noise": noise, **options}
+    )
+
+
+def noise_of(session):
+    """What was added to each sum, in steps of the grid; all clients must have got the same."""
+    run, parties = session.run()
+    clear = session.in_the_clear()
+    assert run.result.labels.tolist() == clear.path[-1]
+    sums = [party.finding.centres * party.finding.counts[:, None] for party in parties]
+    assert all(np.array_equal(one, sums[0]) for one in sums)
+    return np.rint(sums[0] * session.agreement.fixed_point.scale) - clear.sums
+
+
+def test_revealed_centres_carry_the_agreed_noise():
+    drawn = np.concatenate([noise_of(noisy(seed)).ravel() for seed in range(30)])
+    assert stats.kstest(drawn / 500.0, "norm").pvalue > ALPHA
+    assert abs(drawn.std() / 500.0 - 1) < 0.3
+
+
+def test_t_clients_cannot_take_the_noise_off_and_more_can():
+    """The noise is coded as records are: l + t shares give it back."""
+    session = noisy()
+    run, _ = session.run(record_views=True)
+    shares = {
+        number: entry.message.noise.to_numpy(np.uint64, 1, 3, 2)
+        for number in range(1, 6)
+        for entry in run.views[number]
+        if isinstance(entry.message, RevealSums)
+    }
+    assert len(shares) == session.agreement.code.holders == 3
+    code, field = session.agreement.code, session.agreement.field
+    found = field.decode(code.reveal(sorted(shares), np.stack([shares[n] for n in sorted(shares)]), 3))
+    assert np.array_equal(found, noise_of(session))
+    assert all(np.abs(field.decode(share)).min() > 2**40 for share in shares.values())
+
+
+def test_the_event_is_the_largest_move_of_one_records_value():
+    session = noisy(coordinate_bits=9)
+    event = session.agreement.noise_event
+    corner = np.ones(3)
+    move = session.agreement.fixed_point.encode(corner) - session.agreement.fixed_point.encode(-corner)
+    assert event.sensitivity.l1 == np.abs(move).sum()
+    assert event.sensitivity.l2_squared == (move**2).sum()
+    assert event.entries == 9
+    assert session.agreement.leakage.learns("party", "centres") is Learns.NOISY
+    assert "nothing about them" in NOISE_PROTECTS
+
+
+def test_noise_that_cannot_be_is_refused():
+    with pytest.raises(ConfigError, match="unless centres are revealed"):
+        noisy(reveal_centres=False).agreement  # noqa: B018
+    with pytest.raises(PrecisionError, match="at most 2\\^40"):
+        noisy(centre_noise=DiscreteGaussian(sigma=2.0**41)).agreement  # noqa: B018
+    with pytest.raises(ConfigError, match="noise duty"):
+        coordinate_secfc(noisy().agreement, entropy=None, session=SESSION)
+
+
+# --- who holds what ---------------------------------------------------------------------------------------------------
+
+
+def envelope(session):
+    """Types, sizes and public numbers of all that each role receives."""
+    run, _ = session.run(record_views=True)
+    found = []
+    for role, entries in run.views.items():
+        for entry in entries:
+            message = entry.message
+            size = message.records if isinstance(message, HeldRecords) else 0
+            boxes = [len(p.box) for p in getattr(message, "parcels", ())]
+            found.append((role, entry.step, entry.sender, type(message).__name__, size, boxes))
+    return found, run.result.labels
+
+
+def test_with_membership_private_nobody_sees_who_holds_which_record():
+    points = spread(24, 2, seed=3)
+    ways = [np.arange(24) % 3, np.arange(24) // 8, np.zeros(24, dtype=int)]
+    views = []
+    for owner in ways:
+        places = [np.flatnonzero(owner == j) for j in range(3)]
+        views.append(envelope(SecfcSession([points[rows] for rows in places], positions=places)))
+    for view, labels in views[1:]:
+        assert view == views[0][0]
+        assert np.array_equal(labels, views[0][1])
+    plain = [
+        envelope(SecfcSession([points[owner == j] for j in range(3)], options={"records_max": 24}))[0] for owner in ways
+    ]
+    assert plain[2] != plain[0]
+
+
+def test_the_start_does_not_depend_on_the_records():
+    starts = [SecfcSession([spread(10, 2, seed=s)] * 3).start(30).tolist() for s in (1, 2)]
+    assert starts[0] == starts[1]
+    assert sorted(starts[0]) == sorted(list(range(3)) * 10)
