@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from cloister.errors import ConfigError
@@ -130,6 +131,11 @@ def test_a_ledger_is_refused_wherever_the_guarantee_fails(variant):
     with pytest.raises(ConfigError, match="ledger must be left out with variant"):
         parse(options, RECORDS + '\n[ledger]\npath = "ledgers"')
     assert parse(options.replace('"none"]', '"fold"]'), RECORDS + '\n[ledger]\npath = "ledgers"').ledger
+
+
+def test_a_start_may_be_an_array():
+    rows = np.array([[0.1, 0.2], [0.3, 0.4]])
+    assert ProtocolOptions(name="fastlloyd", initialisation="given", start=rows).start == ((0.1, 0.2), (0.3, 0.4))
 
 
 def test_sulloyd_keeps_its_promise_so_it_may_have_a_ledger():

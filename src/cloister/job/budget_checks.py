@@ -108,7 +108,8 @@ def _check_placement(protocol: ProtocolOptions, parties: int, delta: float) -> N
     if protocol.honest_fraction is not None:
         path = ("protocol", "honest_fraction")
         if not 0 < check_number(path, protocol.honest_fraction) < 1:
-            refuse(path, "be greater than 0 and less than 1", show_value(protocol.honest_fraction))
+            what_to_do = "It is a part of the parties: 0.5 is half of them."
+            refuse(path, "be greater than 0 and less than 1", show_value(protocol.honest_fraction), what_to_do)
     else:
         check_integer(path, protocol.colluding_max, 1, parties - 1)
     colluding = protocol.resolve_colluding_max(parties) or 0

@@ -83,7 +83,8 @@ def _check_published(job: Job) -> None:
         )
         refuse(path, f'be declared with variant = "{protocol.variant}"', "none", what_to_do)
     if job.data.records < job.k:
-        refuse(path, "be at least clusters.k", f"{job.data.records} records, {job.k} clusters")
+        got = f"{job.data.records} records, {job.k} clusters"
+        refuse(path, "be at least clusters.k", got, "Use fewer clusters, or declare the number that there is.")
     if protocol.noise not in (None, "laplace"):
         must = f'be left out with variant = "{protocol.variant}"'
         refuse(("protocol", "noise"), must, show_value(protocol.noise), "Its noise is Laplace, as printed.")
@@ -91,7 +92,8 @@ def _check_published(job: Job) -> None:
         must = f'be left out with variant = "{protocol.variant}"'
         refuse(("protocol", "rho"), must, show_value(protocol.rho), "It releases centres: there is no budget to split.")
     if protocol.rho is not None and not 0 < check_number(("protocol", "rho"), protocol.rho) <= 1:
-        refuse(("protocol", "rho"), "be greater than 0 and at most 1", show_value(protocol.rho))
+        what_to_do = "The papers' value is 0.225; leave it out."
+        refuse(("protocol", "rho"), "be greater than 0 and at most 1", show_value(protocol.rho), what_to_do)
     _check_postprocess(protocol)
     kind = _check_assignment(protocol, job.k)
     far_centres = protocol.postprocess is not None and protocol.postprocess[2] == "none"

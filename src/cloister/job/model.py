@@ -110,6 +110,11 @@ class ProtocolOptions:
     coordinate_bits: int | None = None
     separate_after: int | None = None
 
+    def __post_init__(self) -> None:
+        rows = getattr(self.start, "tolist", None)  # a NumPy array is as good as rows
+        if callable(rows):
+            object.__setattr__(self, "start", tuple(map(tuple, rows())))
+
     def resolve_min_parties(self, parties: int) -> int:
         """Return ``min_parties``, or its default for so many parties."""
         if self.min_parties is not None:

@@ -170,7 +170,7 @@ def _check_start(protocol: ProtocolOptions, k: int, columns: Sequence[Column]) -
         got = "no start" if protocol.start is None else show_value(protocol.start)
         refuse(path, f"be a list of {k} rows of {d} numbers (clusters.k rows, one number a column)", got)
     if len(protocol.start) != k:
-        refuse(path, f"have clusters.k = {k} rows", f"{len(protocol.start)}")
+        refuse(path, f"have clusters.k = {k} rows", f"{len(protocol.start)}", "Give one centre for each cluster.")
     for i, row in enumerate(protocol.start):
         if not isinstance(row, (list, tuple)) or len(row) != d:
             got = f"{len(row)} numbers" if isinstance(row, (list, tuple)) else show_value(row)
