@@ -69,8 +69,8 @@ class EmptyFigure:
                 words=2,
             ),
             notes=(
-                f"Run on {', '.join(data.label for data in scope.find_sets(_NAMES)) or 'nothing'}. The printed words are "
-                "of 25,000 records, SuLloyd's at epsilon 0.01 and FastLloyd's above 0.75.",
+                f"Run on {', '.join(data.label for data in scope.find_sets(_NAMES)) or 'nothing'}. The printed words "
+                "are of 25,000 records, SuLloyd's at epsilon 0.01 and FastLloyd's above 0.75.",
                 *scope.explain_missing(_NAMES),
             ),
             picture=_draw(scope, lab),
