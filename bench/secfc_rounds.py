@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from bench.secfc_kernels import CASES, Case
 from cloister.crypto import Identity, SeededEntropy, Stream
 from cloister.kmeans.records import ArrayRecords
 from cloister.protocols.secfc import CODEC, SecfcAgreement, SecfcParty, coordinate_secfc
@@ -24,54 +25,6 @@ from cloister.wire import CoordinatorEndpoint, PartyEndpoint
 
 SESSION = bytes(16)
 ROUNDS = 12
-
-
-@dataclass(frozen=True, kw_only=True)
-class Case:
-    """One size, and its marks in milliseconds."""
-
-    clients: int
-    records: int
-    clusters: int
-    dimensions: int
-    privacy: int
-    segments: int
-    round_mark_ms: float
-    sharing_mark_ms: float | None
-
-
-CASES = (
-    Case(
-        clients=10,
-        records=1000,
-        clusters=4,
-        dimensions=20,
-        privacy=4,
-        segments=1,
-        round_mark_ms=0.5,
-        sharing_mark_ms=None,
-    ),
-    Case(
-        clients=10,
-        records=10_000,
-        clusters=4,
-        dimensions=100,
-        privacy=4,
-        segments=1,
-        round_mark_ms=5.0,
-        sharing_mark_ms=150.0,
-    ),
-    Case(
-        clients=16,
-        records=16_384,
-        clusters=16,
-        dimensions=100,
-        privacy=6,
-        segments=2,
-        round_mark_ms=30.0,
-        sharing_mark_ms=150.0,
-    ),
-)
 
 
 @dataclass

@@ -47,10 +47,11 @@ def neighbours(draw, dimensions=FEW, centres_inside=False):
     return rows[1:], record, centres
 
 
-def change(rule, rows, record, centres, *, round_=1, assignment=None):
+def change(rule, rows, record, centres, *, round_=1, assignment=None, last=None):
     """What the record adds to one party's integers."""
+    assignment = assignment or Unconstrained()
     without, present = (
-        rule.contribute(ArrayRecords(part.reshape(-1, len(record))), centres, round_, assignment or Unconstrained())
+        rule.contribute(ArrayRecords(part.reshape(-1, len(record))), centres, round_, assignment, last)
         for part in (rows, np.vstack([rows, record]))
     )
     return present - without
@@ -80,6 +81,20 @@ def test_one_record_adds_its_own_integers_to_one_cluster_within_the_declared_nor
     assert np.count_nonzero(difference.any(axis=1)) == 1  # the weight is there even where the offset is 0
     alone = rule.contribute(ArrayRecords(record[None, :]), centres, 1, Unconstrained())
     assert np.array_equal(difference, alone)  # whatever the others are
+
+
+@settings(max_examples=200, deadline=None)
+@given(neighbours(), st.floats(1e-6, 5.0), st.floats(0.0, 1.0), st.floats(1e-3, 1e9), st.integers(0, 2**32))
+def test_radii_that_follow_released_counts_change_no_norm(case, radius, blur, deviation, seed):
+    """Whatever was released before: even counts that no records could give."""
+    rows, record, centres = case
+    d, k = len(record), len(centres)
+    rule = Offsets(dimensions=d, radii=(1.0, radius), scale=2**12, count_weight=2**11, deviation=deviation, blur=blur)
+    last = np.random.default_rng(seed).integers(-(2**40), 2**40, (k, d + 1)) >> np.arange(k)[:, None] * 9
+    difference = change(rule, rows, record, centres, round_=2, last=last)
+    assert is_within(difference, rule.sensitivity_of(2))
+    assert np.count_nonzero(difference.any(axis=1)) == 1
+    assert (rule.find_radii(k, 2, last) >= radius).all()
 
 
 @pytest.mark.parametrize("dimensions", [1, 2, 10, 100, 784])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -48,9 +49,33 @@ def reproduce(
     on_progress
         Told after each trial and session.
     """
-    require_matplotlib()
     if any(artefact.name not in _WITHOUT_FLOWS for artefact in artefacts) and find_spec("ortools") is None:
         raise MissingExtraError("constrained assignment", "ortools", "papers")
+    return produce(
+        artefacts,
+        scope,
+        Lab,
+        headline=f"FastLloyd and the thesis, reproduced. {scope.note}",
+        folder=folder,
+        processes=processes,
+        console=console,
+        on_progress=on_progress,
+    )
+
+
+def produce(
+    artefacts: Sequence[Any],
+    scope: Any,
+    make_lab: Callable[..., Any],
+    *,
+    headline: str,
+    folder: Path,
+    processes: int,
+    console: Console,
+    on_progress: OnProgress,
+) -> tuple[Path, ...]:
+    """Make one paper's artefacts in its lab; what they, their scopes and labs are is that paper's business."""
+    require_matplotlib()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -62,10 +87,10 @@ def reproduce(
     steps = len(trials) + sum(artefact.count_sessions(scope) for artefact in artefacts)
     written: list[Path] = []
     with open_executor(processes) as executor, (folder / SUMMARY).open("w", encoding="utf-8") as file:
-        lab = Lab(steps=steps, executor=executor, on_progress=on_progress)
+        lab = make_lab(steps=steps, executor=executor, on_progress=on_progress)
         consoles = (console, make_console(file))
         for each in consoles:
-            each.print(f"FastLloyd and the thesis, reproduced. {scope.note}")
+            each.print(headline)
         for artefact in artefacts:
             lab.measure(artefact.name, listed[artefact.name])
             product = artefact.make(scope, lab)

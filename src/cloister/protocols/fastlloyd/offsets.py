@@ -64,7 +64,8 @@ class Offsets:
     Privacy
     -------
     Neighbours: one record added or removed. Sensitivity: :func:`measure_contribution`, in every round. What follows
-    from the noisy sums is post-processing: shortened steps, folded centres, clusters that are moved elsewhere. Proof:
+    from the noisy sums is post-processing: shortened steps, folded centres, clusters that are moved elsewhere, the next
+    radii. Offsets are counted in units of their cluster's radius, so the sensitivity does not depend on it. Proof:
     docs/proofs/fastlloyd.md.
     """
 
