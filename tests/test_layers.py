@@ -16,6 +16,7 @@ LAYERS = {
     "numeric": 1,
     "field": 2,
     "gmw": 2,
+    "lattice": 2,
     "roles": 2,
     "wire": 3,
     "kmeans": 3,

@@ -11,12 +11,15 @@ from pathlib import Path
 
 from cloister.crypto import Stream
 from cloister.data import Table
+from cloister.data.aligned_table import AlignedTable
 from cloister.errors import BudgetError, ConfigError
 from cloister.job import Job, JobParty
 from cloister.job.checks import COORDINATOR
 from cloister.privacy.accounting import Accountant, Spent
+from cloister.privacy.calibration import SLACK
 from cloister.privacy.card import PrivacyCard, make_card
 from cloister.privacy.card_warnings import Circumstances
+from cloister.privacy.costs import rho_of
 from cloister.privacy.fingerprint import fingerprint_label, fingerprint_records
 from cloister.privacy.ledger import Ledger, LedgerSession
 from cloister.privacy.mechanisms import Release
@@ -39,6 +42,35 @@ def make_placement(job: Job) -> Placement:
             return Joint(parties=len(job.parties))
         case _:
             return Aggregator()
+
+
+class RhoEnvelope:
+    """One payment for all passes of a job whose rounds have different noise: each takes its rho out of the payment's.
+
+    Privacy
+    -------
+    zCDP adds up, also where later releases are chosen by what earlier ones told: rounds whose rho add up to no more
+    than the payment's cost no more than it (docs/proofs/accounting.md).
+    """
+
+    def __init__(self, paid: Release) -> None:
+        self._left = rho_of(paid) * SLACK
+
+    def charge(self, release: Release) -> None:
+        """Take a round out of the payment.
+
+        Raises
+        ------
+        BudgetError
+            If it is more than what is left; nothing is taken.
+        """
+        left = self._left - rho_of(release)
+        if left < 0:
+            raise BudgetError(
+                f"every round must fit the payment made before the first; {release.name!r} costs more than is left of "
+                "it. Nothing was released: this is a bug in a protocol."
+            )
+        self._left = left
 
 
 class Envelope:
@@ -95,7 +127,7 @@ class Books:
     owner: str
     accountant: Accountant
     ledger: LedgerSession | None = None
-    envelope: Envelope | None = None
+    envelope: Envelope | RhoEnvelope | None = None
 
     def charge(self, release: Release) -> None:
         """Charge all, the accountant first: it has nothing to undo if another refuses, since the run then stops."""
@@ -176,10 +208,11 @@ def open_desks(
     budget: Budget,
     placement: Placement,
     breaks_if: str,
-    tables: Sequence[Table],
+    tables: Sequence[Table | AlignedTable],
     session: bytes,
-    coordinators_books: Charger,
+    coordinators_books: Charger | None,
     envelope: Release | None = None,
+    by_rho: bool = False,
 ) -> Desks:
     """Set up everybody's books.
 
@@ -193,6 +226,8 @@ def open_desks(
         Charged by the coordinator, where it adds the noise.
     envelope
         All rounds as one payment, where they are not known before the first.
+    by_rho
+        Whether rounds have noise of different scales, so that only their rho can be compared with the payment's.
 
     Raises
     ------
@@ -205,13 +240,13 @@ def open_desks(
             owner=f"party {party.name!r}" + ("" if job.ledger is None else f" ({_name_ledger(job.ledger, party)})"),
             accountant=Accountant(budget),
             ledger=_open_ledger(job, party, table, session, budget),
-            envelope=None if envelope is None else Envelope(envelope),
+            envelope=None if envelope is None else (RhoEnvelope if by_rho else Envelope)(envelope),
         )
         for party, table in zip(job.parties, tables, strict=True)
     )
     samplers = tuple(make_sampler(job, party.name) for party in job.parties)
     duty = None
-    if isinstance(placement, Aggregator):
+    if isinstance(placement, Aggregator) and coordinators_books is not None:
         duty = NoiseDuty(charger=coordinators_books, sampler=make_sampler(job, COORDINATOR))
     return Desks(
         budget=budget,
@@ -240,9 +275,11 @@ def make_sampler(job: Job, role: str) -> Sampler:
     return ExactSampler() if job.seed is None else SimulationSampler(Stream.from_seed(job.seed, "noise", role))
 
 
-def _open_ledger(job: Job, party: JobParty, table: Table, session: bytes, budget: Budget) -> LedgerSession | None:
-    """A party's ledger: one file a party in the job's ledger folder."""
-    if job.ledger is None:
+def _open_ledger(
+    job: Job, party: JobParty, table: Table | AlignedTable, session: bytes, budget: Budget
+) -> LedgerSession | None:
+    """A party's ledger: one file a party in the job's ledger folder; none for a party that holds no records."""
+    if job.ledger is None or not table.dimensions:
         return None
     folder = job.folder / job.ledger
     if folder.exists() and not folder.is_dir():

@@ -19,7 +19,8 @@ from cloister.errors import ConfigError
 from cloister.job import Budget, DataOptions, Job, JobParty, Knobs, ProtocolOptions
 from cloister.planning import Case, FamilyLoss, Plan, Range, Size, plan, print_plan
 from cloister.planning.advice import advise_synopsis, list_notes
-from cloister.planning.draft import EPSILONS, RECORDS
+from cloister.planning.draft import RECORDS
+from cloister.planning.epsilons import EPSILONS
 from cloister.planning.families import FAMILIES, place_clusters, share_out
 from cloister.planning.forecast import QUICK, Forecaster, set_parties
 from cloister.planning.rounding import format_noise, format_percent, format_ratio

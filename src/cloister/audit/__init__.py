@@ -6,7 +6,9 @@ Reading order: :mod:`~cloister.audit.bounds` (what one event proves), :mod:`~clo
 :mod:`~cloister.audit.one_run` (many canaries, one run), :mod:`~cloister.audit.worst_cases` (neighbours to try).
 Whole jobs: :mod:`~cloister.audit.end_to_end`, :mod:`~cloister.audit.adversary`, then
 :mod:`~cloister.audit.lloyd_sessions` with :mod:`~cloister.audit.assignment_chain` (one record that moves k clusters),
-or :mod:`~cloister.audit.synopsis_sessions` with :mod:`~cloister.audit.matched_filter`.
+or :mod:`~cloister.audit.synopsis_sessions` with :mod:`~cloister.audit.matched_filter`, or
+:mod:`~cloister.audit.vertical_sessions` with :mod:`~cloister.audit.vertical_views` (two sides that know different
+noise) and :mod:`~cloister.audit.vertical_errors` (low bits of answers).
 """
 
 from cloister.audit.bounds import (

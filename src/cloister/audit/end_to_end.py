@@ -5,10 +5,12 @@ from __future__ import annotations
 from cloister.audit.adversary import JobUnderAudit
 from cloister.audit.lloyd_sessions import prepare_lloyd
 from cloister.audit.synopsis_sessions import prepare_synopsis
+from cloister.audit.vertical_sessions import prepare_vertical
 from cloister.crypto import Identity, SeededEntropy
 from cloister.errors import ConfigError
 from cloister.job import Job
 from cloister.job.secfc_checks import SECFC
+from cloister.protocols.vertical.settings import VERTICAL
 
 
 def prepare_audit(job: Job) -> JobUnderAudit:
@@ -30,4 +32,5 @@ def prepare_audit(job: Job) -> JobUnderAudit:
             "Audit a differentially private job."
         )
     identities = tuple(Identity(SeededEntropy(0, f"identity {party.name}")) for party in job.parties)
-    return (prepare_synopsis if job.protocol.name == "synopsis" else prepare_lloyd)(job, identities)
+    prepare = {"synopsis": prepare_synopsis, VERTICAL: prepare_vertical}.get(job.protocol.name, prepare_lloyd)
+    return prepare(job, identities)

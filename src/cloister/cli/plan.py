@@ -19,7 +19,11 @@ _SILENT_S = 2.0  # a plan that is ready by then shows no progress
 def plan(
     job_file: Annotated[Path, typer.Argument(metavar="JOB.TOML", help="The job file.", show_default=False)],
     records: Annotated[
-        int | None, typer.Option(min=1, help="About how many records there are, if the job does not declare it.")
+        int | None,
+        typer.Option(
+            min=1,
+            help="About how many records there are, if the job does not declare it; a vertical job's must be known.",
+        ),
     ] = None,
     epsilon: Annotated[
         str | None, typer.Option(metavar="E,E,...", help="Compare with these; default: 0.1,0.25,0.5,1,2.")

@@ -1,8 +1,9 @@
 """The job file: who takes part, which columns within which public bounds, which protocol with which options.
 
-Reading order: ``model`` (what a job is), ``defaults`` (what it means where it says nothing), ``checks``,
-``protocol_checks`` and ``budget_checks`` (what must hold), ``reader`` and ``sections`` (from TOML), ``key_lines`` (on
-which line a key stands), ``problems`` (how a broken rule is told), ``template`` (a new job file).
+Reading order: ``model`` (what a job is), ``defaults`` and ``vertical_roles`` (what it means where it says nothing),
+``checks``, ``protocol_checks`` with one module for each protocol, ``budget_checks`` (what must hold), ``reader`` and
+``sections`` (from TOML), ``key_lines`` (on which line a key stands), ``problems`` (how a broken rule is told),
+``template`` (a new job file).
 """
 
 from __future__ import annotations

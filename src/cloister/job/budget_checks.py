@@ -10,6 +10,7 @@ from cloister.job.problems import KeyPath, check_choice, check_integer, check_nu
 from cloister.job.secfc_checks import SECFC
 from cloister.privacy.units import Budget, Unit
 from cloister.protocols.synopsis.settings import SYNOPSIS
+from cloister.protocols.vertical.settings import VERTICAL
 
 if TYPE_CHECKING:
     from cloister.job.model import Job, ProtocolOptions
@@ -26,16 +27,15 @@ def check_budget(job: Job) -> None:
     if protocol.name == SECFC and budget is not None:
         _check_centre_noise(job, budget)
         return
+    if protocol.name == VERTICAL:
+        _check_ledger(job)
+        _check_vertical_noise(job)
+        return
     for key in ("noise", "norm_bound", "placement", "colluding_max", "honest_fraction"):
         if getattr(protocol, key) is not None and not private:
             what_to_do = f"The protocol {protocol.name} adds no noise: remove it."
             refuse(("protocol", key), f"come with one of {', '.join(PRIVATE_PROTOCOLS)}", protocol.name, what_to_do)
-    if job.ledger is not None:
-        if not isinstance(job.ledger, str) or not job.ledger.strip():
-            refuse(("ledger", "path"), "be the path of a folder", show_value(job.ledger))
-        if budget is None:
-            what_to_do = "A ledger records what a budget spends: remove [ledger]."
-            refuse(("ledger",), "come with a [budget]", "none", what_to_do)
+    _check_ledger(job)
     if budget is None:
         if private:
             what_to_do = "Write: [budget], epsilon = 1.0. It is what all releases together may cost."
@@ -54,6 +54,32 @@ def check_budget(job: Job) -> None:
     if protocol.name != SYNOPSIS:
         _check_lloyd_noise(budget, protocol)
     _check_placement(protocol, len(job.parties), budget.delta)
+
+
+def _check_ledger(job: Job) -> None:
+    """Refuse a ledger without a folder, and one that would have nothing to record."""
+    if job.ledger is None:
+        return
+    if not isinstance(job.ledger, str) or not job.ledger.strip():
+        refuse(("ledger", "path"), "be the path of a folder", show_value(job.ledger))
+    if job.budget is None:
+        what_to_do = "A ledger records what a budget spends: remove [ledger]."
+        refuse(("ledger",), "come with a [budget]", "none", what_to_do)
+
+
+def _check_vertical_noise(job: Job) -> None:
+    """Vertical: a budget may be left out, and then all sums are exact; its noise is Gaussian, for single records."""
+    if job.budget is None:
+        if job.protocol.colluding_max is not None:
+            what_to_do = "It says who may know whose noise, and there is none: remove it."
+            refuse(("protocol", "colluding_max"), "come with a [budget]", "none", what_to_do)
+        return
+    if job.budget.delta == 0:
+        what_to_do = "Its noise is Gaussian: write delta = 1e-6."
+        refuse(("budget", "delta"), "be greater than 0 with the protocol vertical", "0", what_to_do)
+    if job.budget.unit is not Unit.RECORD:
+        what_to_do = "A party has a column of every record, which no noise can hide."
+        refuse(("budget", "unit"), 'be "record" for vertical', show_value(job.budget.unit.value), what_to_do)
 
 
 def _check_centre_noise(job: Job, budget: Budget) -> None:

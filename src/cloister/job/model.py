@@ -14,13 +14,16 @@ from typing import Literal
 from cloister.data.columns import Column
 from cloister.job.checks import check_job
 from cloister.job.defaults import PROTOCOL
+from cloister.job.vertical_roles import VerticalModel
 from cloister.privacy.units import Budget
+from cloister.protocols.align.terms import IdKind
 from cloister.protocols.fastlloyd import Correction, Preset
 from cloister.protocols.multiparty_lloyd.agreement import Initialisation
 from cloister.protocols.synopsis.settings import Knobs
+from cloister.protocols.vertical.settings import VERTICAL
 
 ProtocolName = Literal[
-    "synopsis", "fastlloyd", "secfc", "naive", "masked-sum-count", "masked-centroid", "mask-noise-average"
+    "synopsis", "fastlloyd", "secfc", "vertical", "naive", "masked-sum-count", "masked-centroid", "mask-noise-average"
 ]
 FastLloydVariant = Literal["sound"] | Preset
 Starter = Literal["parties", "coordinator", "job"]
@@ -43,8 +46,8 @@ class ProtocolOptions:
     Attributes
     ----------
     name
-        The synopsis (default); FastLloyd; or of the thesis: naive (5.2), masked sum/count (5.3), masked centroid (5.4),
-        or mask, noise then average (7.2.4).
+        The synopsis (default); FastLloyd; SecFC; vertical, for different columns of the same records; or of the thesis:
+        naive (5.2), masked sum/count (5.3), masked centroid (5.4), or mask, noise then average (7.2.4).
     fractional_bits, ring
         The fixed-point grid 2^-fractional_bits, and the width of the ring of the masked sums.
     min_parties
@@ -63,7 +66,8 @@ class ProtocolOptions:
         Rounds of Lloyd's algorithm; 10 by default, with ``fastlloyd`` 12 or by the published rule. This and what
         follows is for all but the synopsis.
     initialisation, start_by, start
-        Where the first centres come from; ``starter`` says who makes them when ``start_by`` is left out.
+        Where the first centres come from; ``starter`` says who makes them when ``start_by`` is left out. With
+        ``vertical``: ``"synopsis"`` (default) or ``"random"``.
         ``start`` goes with ``"given"``: k rows, in original units.
     tolerance
         The naive coordinator stops when no centre moved further than this, in unit scaling. 0: never.
@@ -78,6 +82,14 @@ class ProtocolOptions:
     privacy, segments, coordinate_bits, separate_after
         With ``secfc``: how many clients may collude (a third by default), into how many segments a record is cut (1),
         the bits of a coordinate (as many as fit), and after how many rounds clusters are separated once (never).
+    computing, model, key_holder, threshold
+        With ``vertical``: the party that computes on ciphertexts, and who can decrypt; ``vertical_roles`` has what they
+        are where they are left out. ``colluding_max`` goes with ``model = "collective"``.
+    cells, residuals, offset_bits
+        With ``vertical``: the cells of each encrypted party's codebook, whether what a cell leaves of a record is
+        encrypted too, and the bits after the point of what is added up.
+    labels
+        With ``vertical``: the parties that get the labels of their records.
     """
 
     name: ProtocolName = PROTOCOL
@@ -90,7 +102,7 @@ class ProtocolOptions:
     topology: Literal["star", "ring"] | None = None
     variant: FastLloydVariant | None = None
     iterations: int | None = None
-    initialisation: Initialisation | None = None
+    initialisation: Initialisation | Literal["synopsis"] | None = None
     start_by: Literal["parties", "coordinator"] | None = None
     start: tuple[tuple[float, ...], ...] | None = None
     tolerance: float | None = None
@@ -109,6 +121,14 @@ class ProtocolOptions:
     segments: int | None = None
     coordinate_bits: int | None = None
     separate_after: int | None = None
+    computing: str | None = None
+    model: VerticalModel | None = None
+    key_holder: str | None = None
+    threshold: int | None = None
+    cells: int | None = None
+    residuals: bool | None = None
+    offset_bits: int | None = None
+    labels: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         rows = getattr(self.start, "tolist", None)  # a NumPy array is as good as rows
@@ -173,16 +193,25 @@ class DataOptions:
     records
         With ``synopsis`` and ``fastlloyd``: the number of records of all parties together, declared public, also where
         a unit is a whole client. None keeps it private: the synopsis then releases it with noise, the sound FastLloyd
-        does without, and the published variants need it.
+        does without, and the published variants need it. With ``vertical``: the number of aligned records, which
+        is public; a run refuses another one.
     id
-        With ``secfc``: the column of record IDs, by which clients align privately first, so that nobody learns who
-        holds which record.
+        With ``secfc`` and ``vertical``: the column of record IDs, by which parties align privately first; or, where
+        each names its alignment, by which the tables are recognised.
+    id_form, id_trim, id_ignore_case
+        With ``vertical``: what makes two IDs equal, as the options of ``cloister align``.
+    aligned
+        With ``vertical``: the tables hold the same records in the same order already.
     """
 
     match: Literal["order", "name"] = "order"
     max_records: int | None = None
     records: int | None = None
     id: str | None = None
+    id_form: IdKind | None = None
+    id_trim: bool | None = None
+    id_ignore_case: bool | None = None
+    aligned: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,11 +221,16 @@ class JobParty:
     ``data`` is relative to the job's folder; None in a job made in Python whose tables are passed in. ``dataset`` is
     what the party's ledger calls these records, so that a table that grows stays under one cap; without it the ledger
     recognises them by their content.
+
+    ``columns`` and ``alignment`` are for ``vertical``: which of the job's columns the party holds, in the order of its
+    table, and where its alignment lies, relative to the job's folder.
     """
 
     name: str
     data: str | None = None
     dataset: str | None = None
+    columns: tuple[str, ...] | None = None
+    alignment: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -257,3 +291,14 @@ class Job:
     def find_data(self, party: JobParty) -> Path | None:
         """Return where a party's table lies, or None when the job does not say."""
         return None if party.data is None else self.folder / party.data
+
+    def find_alignment(self, party: JobParty) -> Path | None:
+        """Return where a party's alignment lies, or None when the job does not say."""
+        return None if party.alignment is None else self.folder / party.alignment
+
+    def find_columns(self, party: JobParty) -> tuple[Column, ...]:
+        """Return what a party's table holds: all columns; in a vertical job its own, in its own order."""
+        if self.protocol.name != VERTICAL:
+            return self.columns
+        columns = {column.name: column for column in self.columns}
+        return tuple(columns[name] for name in party.columns or ())

@@ -9,14 +9,16 @@ from cloister.job.defaults import ASSIGNMENT, INITIALISATION
 from cloister.job.fastlloyd_checks import FASTLLOYD, check_fastlloyd, refuse_fastlloyd_options
 from cloister.job.problems import KeyPath, check_choice, check_integer, check_number, refuse, show_value
 from cloister.job.secfc_checks import SECFC, check_secfc, refuse_secfc_options
+from cloister.job.vertical_checks import check_vertical, refuse_vertical_options
 from cloister.protocols.multiparty_lloyd.agreement import Initialisation
 from cloister.protocols.synopsis.settings import SYNOPSIS
+from cloister.protocols.vertical.settings import VERTICAL
 
 if TYPE_CHECKING:
     from cloister.data.columns import Column
     from cloister.job.model import Job, ProtocolOptions
 
-PROTOCOLS = (SYNOPSIS, FASTLLOYD, SECFC, "naive", "masked-sum-count", "masked-centroid", "mask-noise-average")
+PROTOCOLS = (SYNOPSIS, FASTLLOYD, SECFC, VERTICAL, "naive", "masked-sum-count", "masked-centroid", "mask-noise-average")
 INITIALISATIONS: tuple[str, ...] = get_args(Initialisation)
 
 # Which limits each assignment takes: one of each group must be given. Sizes are counts, or FastLloyd's ratios
@@ -64,6 +66,11 @@ def check_protocol(job: Job) -> None:
         check_integer(path, protocol.min_parties, 2, MAX_COUNT)
         if protocol.min_parties > parties:
             refuse(path, "be at most the number of parties", f"{protocol.min_parties} of {parties} parties")
+    if protocol.name == VERTICAL:
+        _refuse_synopsis_options(job)
+        check_vertical(job)
+        return
+    refuse_vertical_options(job)
     if protocol.name == FASTLLOYD:
         check_fastlloyd(job)
     else:
@@ -118,7 +125,7 @@ def _refuse_synopsis_options(job: Job) -> None:
     """Refuse what only the synopsis takes."""
     given: dict[KeyPath, object] = {
         ("clusters", "choose_k"): job.choose_k or None,
-        ("data", "records"): None if job.protocol.name in (FASTLLOYD, SECFC) else job.data.records,
+        ("data", "records"): None if job.protocol.name in (FASTLLOYD, SECFC, VERTICAL) else job.data.records,
         ("synopsis",): job.synopsis,
     }
     for path, value in given.items():

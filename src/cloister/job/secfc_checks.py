@@ -25,8 +25,8 @@ def refuse_secfc_options(job: Job) -> None:
             what_to_do = "Remove it, or change the protocol."
             refuse(("protocol", key), f"come with the protocol {SECFC}", job.protocol.name, what_to_do)
     if job.data.id is not None:
-        what_to_do = "It hides who holds which record of SecFC: remove it."
-        refuse(("data", "id"), f"come with the protocol {SECFC}", job.protocol.name, what_to_do)
+        what_to_do = "Only these align records by their IDs: remove it."
+        refuse(("data", "id"), f"come with the protocol {SECFC} or vertical", job.protocol.name, what_to_do)
 
 
 def choose_privacy(parties: int, segments: int) -> int:
@@ -55,14 +55,15 @@ def check_secfc(job: Job) -> None:
     _check_ranges(job)
     _check_code(protocol, parties)
     if job.data.id is not None:
-        check_text(("data", "id"), job.data.id, longest=200)
-        if job.data.id in {column.name for column in job.columns}:
-            refuse(
-                ("data", "id"),
-                "not be a column that is clustered",
-                show_value(job.data.id),
-                "Remove it from [columns].",
-            )
+        check_id_column(job)
+
+
+def check_id_column(job: Job) -> None:
+    """Refuse a column of IDs that has no name, or that is clustered."""
+    path: KeyPath = ("data", "id")
+    check_text(path, job.data.id, longest=200)
+    if job.data.id in {column.name for column in job.columns}:
+        refuse(path, "not be a column that is clustered", show_value(job.data.id), "Remove it from [columns].")
 
 
 def _check_ranges(job: Job) -> None:

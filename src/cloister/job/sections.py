@@ -33,6 +33,7 @@ from cloister.job.protocol_checks import MAX_COUNT
 from cloister.job.secfc_checks import SECFC
 from cloister.privacy.units import EPSILON_LEAST, EPSILON_MOST, Budget, Unit
 from cloister.protocols.synopsis.settings import SYNOPSIS, Knobs
+from cloister.protocols.vertical.settings import VERTICAL
 
 SECTIONS = (
     "name",
@@ -138,7 +139,7 @@ def read_budget(table: Any, protocol: ProtocolOptions, data: DataOptions) -> Bud
         refuse(("budget", "epsilon"), must, show_value(table["epsilon"]), "Less is all noise, more is no privacy.")
     default = 0.0
     if (
-        protocol.name in (SYNOPSIS, SECFC)
+        protocol.name in (SYNOPSIS, SECFC, VERTICAL)
         or protocol.placement == "joint"
         or (protocol.name == FASTLLOYD and resolve_noise(protocol) == "gaussian")
     ):
@@ -152,13 +153,13 @@ def read_budget(table: Any, protocol: ProtocolOptions, data: DataOptions) -> Bud
 
 
 def read_parties(tables: object) -> tuple[JobParty, ...]:
-    """Read ``[[parties]]``: in a file, each says where its table lies."""
+    """Read ``[[parties]]``: in a file, each says where its table lies, but for one that holds no columns."""
     if not isinstance(tables, list):
         refuse(("parties",), "be written as [[parties]], once for each party", show_value(tables))
     parties = []
     for i, table in enumerate(tables):
         parties.append(build_section(JobParty, ("parties", i), table))
-        if parties[-1].data is None:
+        if parties[-1].data is None and parties[-1].columns != ():
             refuse(("parties", i), "have the key data", "none", 'Write: data = "north.csv"')
     return tuple(parties)
 
@@ -198,4 +199,4 @@ def check_required(path: KeyPath, table: Mapping[str, Any], required: tuple[str,
 def _find_home(key: str) -> str:
     """Return where a key belongs that was written in the wrong section."""
     homes = [section for section, known in SECTION_KEYS.items() if key in known and key != "name"]
-    return f"It belongs in [{homes[0]}]." if homes else ""
+    return f"It belongs in [{'] or ['.join(homes)}]." if homes else ""

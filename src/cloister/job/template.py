@@ -60,7 +60,8 @@ k = {k}
 {sections}
 # [protocol]
 # name = "synopsis"                # the default; also private: fastlloyd | mask-noise-average; without [budget], exact:
-#                                  # naive | masked-sum-count | masked-centroid
+#                                  # naive | masked-sum-count | masked-centroid. For parties that hold different
+#                                  # columns of the same records: vertical, see docs/job-file.md
 # placement = "shared"             # every party adds a share of the noise, instead of the coordinator all of it
 # colluding_max = 1                # with shared: so many parties may tell each other their shares
 # min_parties = 3                  # fewer answering parties abort the run

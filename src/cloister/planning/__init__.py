@@ -2,12 +2,37 @@
 
 Reading order: ``model`` (what a plan says), ``families`` (made-up records), ``trial`` (the algorithm on them),
 ``visibility`` (the smallest cluster), ``forecast`` (all cases of the synopsis), ``traffic`` (messages and bytes),
-``draft`` (``plan``: from a job to a plan), ``rounding``, ``advice`` and ``text`` (in words). What the numbers mean:
-docs/plan.md.
+``draft`` (``plan``: from a job to a plan), ``description``, ``rounding``, ``advice`` and ``text`` (in words). For
+vertical jobs: ``vertical_forecast``, ``vertical_traffic``, ``vertical_outline``, ``vertical_draft``, ``vertical_text``.
+What the numbers mean: docs/plan.md.
 """
 
 from cloister.planning.draft import plan
-from cloister.planning.model import Case, FamilyLoss, PartyBytes, Plan, Range, RoundNoise, Size, Traffic
+from cloister.planning.model import (
+    Case,
+    FamilyLoss,
+    PartyBytes,
+    Plan,
+    Range,
+    RoundNoise,
+    Size,
+    Traffic,
+    VerticalOutline,
+    VerticalParty,
+)
 from cloister.planning.text import print_plan
 
-__all__ = ["Case", "FamilyLoss", "PartyBytes", "Plan", "Range", "RoundNoise", "Size", "Traffic", "plan", "print_plan"]
+__all__ = [
+    "Case",
+    "FamilyLoss",
+    "PartyBytes",
+    "Plan",
+    "Range",
+    "RoundNoise",
+    "Size",
+    "Traffic",
+    "VerticalOutline",
+    "VerticalParty",
+    "plan",
+    "print_plan",
+]

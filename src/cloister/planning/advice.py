@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from cloister.planning.model import Case, RoundNoise, Size
 from cloister.planning.rounding import format_percent, format_ratio
@@ -12,6 +13,14 @@ from cloister.report.digits import format_count
 _GOOD = 1.10  # times the loss without privacy: nobody would choose another epsilon for less
 _SMALL = 0.25  # of an average cluster: clusters of this size should be seen (`_say_goal` says so)
 _STEADY = 0.1  # of half a column's range: noise beyond this moves a centre to another cluster
+
+
+class Clustering(Protocol):
+    """Settings of any protocol that looks for so many clusters."""
+
+    @property
+    def clusters(self) -> int:
+        """Their number, or the most."""
 
 
 def list_notes(settings: Settings, sizes: Sequence[Size], *, guess: int | None) -> tuple[str, ...]:
@@ -59,7 +68,11 @@ def advise_synopsis(settings: Settings, cases: Sequence[Case]) -> str:
         return _advise_parties(settings, cases, own)
     if len(own) > 1:
         return _advise_records(settings, own)
-    (case,) = own
+    return advise_case(settings, own[0], cases)
+
+
+def advise_case(settings: Clustering, case: Case, cases: Sequence[Case]) -> str:
+    """Say what one case is good for, and which other epsilons would do."""
     if _is_enough(settings, case):
         less = [other for other in cases if other.epsilon < case.epsilon and _is_enough(settings, other)]
         return _say_case(case) + (f" Even at epsilon = {less[0].epsilon:g} {_say_loss(less[0])}." if less else "")
@@ -104,7 +117,7 @@ def _say_case(case: Case, *, start: str = "At") -> str:
     return f"{start} epsilon = {case.epsilon:g}, {_say_smallest(case)}; {_say_loss(case)}."
 
 
-def _find_epsilon(settings: Settings, case: Case, others: Sequence[Case]) -> str:
+def _find_epsilon(settings: Clustering, case: Case, others: Sequence[Case]) -> str:
     """Name the smallest larger epsilon that was tried and is enough."""
     larger = [other for other in others if other.epsilon > case.epsilon]
     enough = [other.epsilon for other in larger if _is_enough(settings, other)]
@@ -113,7 +126,7 @@ def _find_epsilon(settings: Settings, case: Case, others: Sequence[Case]) -> str
     return "a larger epsilon than those tried" if larger else "a larger epsilon"
 
 
-def _is_enough(settings: Settings, case: Case) -> bool:
+def _is_enough(settings: Clustering, case: Case) -> bool:
     """Whether the losses are near those without privacy, and clusters well below the average are seen."""
     if case.loss_ratio.high > _GOOD:
         return False
@@ -122,7 +135,7 @@ def _is_enough(settings: Settings, case: Case) -> bool:
     return case.smallest_cluster is not None and case.smallest_cluster <= _SMALL * case.records / settings.clusters
 
 
-def _say_goal(settings: Settings) -> str:
+def _say_goal(settings: Clustering) -> str:
     """What `_is_enough` asks for, in words."""
     loss = f"for a loss at most {100 * (_GOOD - 1):.0f}% above that without privacy"
     return loss if settings.clusters == 1 else f"{loss} and to see clusters of a quarter of the average size"

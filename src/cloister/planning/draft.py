@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import groupby
 
 from cloister.crypto import Stream
 from cloister.crypto.identity import PUBLIC_KEY_BYTES
 from cloister.errors import ConfigError
 from cloister.job import Job
-from cloister.job.protocol_checks import MAX_COUNT, PROTOCOLS
+from cloister.job.protocol_checks import MAX_COUNT
 from cloister.job.secfc_checks import SECFC
 from cloister.planning.advice import advise_lloyd, advise_synopsis, list_notes
+from cloister.planning.description import Found, describe
+from cloister.planning.epsilons import choose_epsilons
 from cloister.planning.forecast import FULL, QUICK, WIDE, Forecaster, count_trials, is_slow
-from cloister.planning.model import Case, Plan, RoundNoise, Size, Traffic
+from cloister.planning.model import Case, Plan, RoundNoise, Size
 from cloister.planning.ring_traffic import forecast_ring
 from cloister.planning.secfc_traffic import forecast_secfc
 from cloister.planning.traffic import forecast_lloyd, forecast_synopsis
-from cloister.privacy.units import EPSILON_LEAST, EPSILON_MOST, Unit
-from cloister.protocols.leakage import LeakageTable, Learns
+from cloister.planning.vertical_draft import plan_vertical
+from cloister.privacy.units import Unit
 from cloister.protocols.multiparty_lloyd import LEAKAGE as LLOYD_LEAKAGE
 from cloister.protocols.multiparty_lloyd import NoisePlan
 from cloister.protocols.secfc import NOISE_PROTECTS
 from cloister.protocols.synopsis import LEAKAGE, Settings
+from cloister.protocols.vertical.settings import VERTICAL
 from cloister.runtime.progress import OnProgress, Progress
 from cloister.simulation import make_agreement
 from cloister.simulation.lloyd import name_break
@@ -31,7 +32,6 @@ from cloister.simulation.ring import make_terms
 from cloister.simulation.secfc import find_leakage, make_secfc_agreement
 from cloister.simulation.synopsis import make_synopsis_agreement
 
-EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0)
 RECORDS = (1_000, 10_000, 100_000, 1_000_000)
 """Tried where the job does not say how many records there are, and nobody else does."""
 PARTY_FACTORS = (1, 10, 100)
@@ -57,7 +57,7 @@ def plan(
         What is to be agreed.
     records
         About how many records all parties have together, where the job does not declare it. It is a private number:
-        guess it from what is public.
+        guess it from what is public. In a vertical job it is public, and needed: how many records are aligned.
     epsilons
         To compare with the job's own; by default 0.1, 0.25, 0.5, 1 and 2, or none where that would take long.
     quick
@@ -68,8 +68,14 @@ def plan(
     Raises
     ------
     ConfigError
-        If a number is out of range, or if the job declares another number of records.
+        If a number is out of range, if the job declares another number of records, or if nobody says how many there
+        are of a vertical job.
     """
+    if job.protocol.name == VERTICAL:
+        known = _choose_records(job, records) if records is not None or job.data.records is not None else None
+        return plan_vertical(
+            job, records=None if known is None else known[0], epsilons=epsilons, quick=quick, on_progress=on_progress
+        )
     sizes = _choose_sizes(job, records)
     numbers = tuple(size.records for size in sizes)
     directory = (bytes(PUBLIC_KEY_BYTES),) * len(job.parties)  # who the parties are changes no length
@@ -86,7 +92,7 @@ def plan(
     settings = agreement.settings
     tried = _choose_epsilons(settings, epsilons, hasty=quick + (len(numbers) > 1) + is_slow(settings) > 1)
     cases = _forecast(settings, sizes, epsilons=tried, quick=quick, on_progress=on_progress)
-    return _describe(
+    return describe(
         job,
         numbers,
         placement=settings.placement.who_adds,
@@ -94,7 +100,7 @@ def plan(
         breaks_if=agreement.breaks_if,
         rounds_max=len(settings.slots),
         traffic=forecast_synopsis(agreement),
-        found=_Found(
+        found=Found(
             cases=cases, notes=list_notes(settings, sizes, guess=records), advice=advise_synopsis(settings, cases)
         ),
     )
@@ -105,7 +111,7 @@ def _plan_secfc(job: Job, numbers: tuple[int, ...], directory: tuple[bytes, ...]
     agreement = make_secfc_agreement(job, directory, records=max(numbers), alignment=job.data.id)
     field = "one prime, 2^61 - 1" if agreement.field.residues == 1 else "two primes below 2^61"
     spare = agreement.parties - agreement.code.replies
-    return _describe(
+    return describe(
         job,
         numbers,
         placement=None,
@@ -113,7 +119,7 @@ def _plan_secfc(job: Job, numbers: tuple[int, ...], directory: tuple[bytes, ...]
         breaks_if=find_leakage(agreement).breaks_if,
         rounds_max=agreement.rounds_max,
         traffic=forecast_secfc(agreement),
-        found=_Found(
+        found=Found(
             notes=(
                 f"With {max(numbers):,} records: coordinates of {agreement.bits} bits, {field}. Up to "
                 f"{agreement.privacy} of {agreement.parties} clients together learn nothing from their shares; {spare} "
@@ -134,7 +140,7 @@ def _plan_lloyd(job: Job, numbers: tuple[int, ...], directory: tuple[bytes, ...]
     agreement = make_agreement(job, directory)
     noise, in_ring = agreement.noise, job.protocol.topology == "ring"
     round_noise = () if noise is None else tuple(_noise_of_round(noise, number) for number in numbers)
-    return _describe(
+    return describe(
         job,
         numbers,
         placement=None if noise is None else noise.placement.who_adds,
@@ -142,7 +148,7 @@ def _plan_lloyd(job: Job, numbers: tuple[int, ...], directory: tuple[bytes, ...]
         breaks_if=name_break(agreement, in_ring=in_ring),
         rounds_max=agreement.iterations,
         traffic=forecast_ring(make_terms(agreement)) if in_ring else forecast_lloyd(agreement),
-        found=_Found(
+        found=Found(
             round_noise=round_noise,
             advice=advise_lloyd(job.protocol.name, round_noise, flaw="" if noise is None else noise.flaw),
         ),
@@ -211,78 +217,6 @@ def _choose_records(job: Job, guess: int | None) -> tuple[int, ...]:
 
 def _choose_epsilons(settings: Settings, wanted: Sequence[float] | None, *, hasty: bool) -> tuple[float, ...]:
     """The ones asked for, or the usual ones where they do not take too long, and the job's own; rising."""
-    if wanted is None:
-        wanted = () if hasty or settings.dimensions > _COLUMNS_MOST else EPSILONS
-    for epsilon in wanted:
-        if not EPSILON_LEAST <= epsilon <= EPSILON_MOST:
-            raise ConfigError(f"epsilon must lie between {EPSILON_LEAST:g} and {EPSILON_MOST:g}; got {epsilon:g}.")
-    return tuple(sorted({*wanted, settings.budget.epsilon}))
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Found:
-    """The part of a plan that differs from protocol to protocol."""
-
-    cases: tuple[Case, ...] = ()
-    round_noise: tuple[RoundNoise, ...] = ()
-    notes: tuple[str, ...] = ()
-    advice: str = ""
-
-
-def _describe(
-    job: Job,
-    numbers: tuple[int, ...],
-    *,
-    placement: str | None,
-    leakage: LeakageTable,
-    breaks_if: str,
-    rounds_max: int,
-    traffic: Traffic,
-    found: _Found,
-) -> Plan:
-    budget = job.budget
-    return Plan(
-        name=job.name,
-        protocol=job.protocol.name,
-        parties=len(job.parties),
-        k=job.k,
-        choose_k=job.choose_k,
-        columns=job.columns,
-        why=_explain_choice(job.protocol.name, job.protocol.full_variant),
-        epsilon=None if budget is None else budget.epsilon,
-        delta=None if budget is None else budget.delta,
-        unit=None if budget is None else budget.unit.value,
-        who_adds_noise=placement,
-        learned=_sum_up(leakage, "relay" if job.protocol.topology == "ring" else "coordinator"),
-        breaks_if=breaks_if,
-        declared_records=job.data.records,
-        records=numbers,
-        rounds_max=rounds_max,
-        traffic=traffic,
-        cases=found.cases,
-        round_noise=found.round_noise,
-        notes=found.notes,
-        advice=found.advice,
-    )
-
-
-def _explain_choice(name: str, variant: str) -> str:
-    others = ", ".join(other for other in PROTOCOLS if other != name)
-    if name == "synopsis":
-        return f"rows are split across organisations, so the default, synopsis, is used; also: {others}."
-    named = f"{name}, {variant}" if variant else name
-    return f"the job names {named}; the default for rows split across organisations is synopsis; also: {others}."
-
-
-def _sum_up(leakage: LeakageTable, middleman: str) -> str:
-    """The leakage table in one line: what each role learns that is not its own."""
-    parts = []
-    for role, rows in groupby(leakage.rows, key=lambda row: row.role):
-        name = {"coordinator": f"the {middleman}", "party": "each party"}[role]
-        learned = [row for row in rows if row.learns not in (Learns.NOTHING, Learns.OWN)]
-        kinds = [
-            f"{'; '.join(row.meaning for row in alike)} ({how.value})"
-            for how, alike in groupby(learned, key=lambda row: row.learns)
-        ]
-        parts.append(f"{name} learns {' and '.join(kinds) or 'nothing'}")
-    return "; ".join(parts) + "."
+    if wanted is None and (hasty or settings.dimensions > _COLUMNS_MOST):
+        wanted = ()
+    return choose_epsilons(settings.budget.epsilon, wanted)

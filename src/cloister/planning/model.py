@@ -42,7 +42,8 @@ class Case:
     epsilon, records, parties
         For which. At client level the records grow with the parties, so many each.
     route
-        Where the histogram is laid: on the columns, or on axes found in noisy second moments.
+        Where the histogram is laid: on the columns, or on axes found in noisy second moments; over the cells of several
+        parties that hold different columns.
     cells, rounds
         Cells of the histogram, and rounds of Lloyd's algorithm that are needed.
     losses
@@ -62,7 +63,7 @@ class Case:
     epsilon: float
     records: int
     parties: int
-    route: Literal["direct", "projected"]
+    route: Literal["direct", "projected", "joint"]
     cells: int
     rounds: int
     losses: tuple[FamilyLoss, ...]
@@ -126,6 +127,69 @@ class Traffic:
 
 
 @dataclass(frozen=True, kw_only=True)
+class VerticalParty:
+    """One party of a vertical job.
+
+    Attributes
+    ----------
+    name, does
+        Who it is, and what it does, in words.
+    carried
+        What its link carries.
+    upload_bytes
+        Its encrypted columns, which are part of that; 0 where it has none.
+    """
+
+    name: str
+    does: str
+    carried: PartyBytes
+    upload_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerticalOutline:
+    """What a vertical job would do, besides what every plan says.
+
+    Attributes
+    ----------
+    model
+        "two-party", "server-aided" or "collective".
+    parties
+        In the job's order.
+    cells, joint_cells
+        Of each encrypted holder's codebook, and of all together.
+    passes
+        How many numbers each pass over the encrypted records asks for.
+    ring_degree, modulus_bits, plaintext_bits
+        Of the ciphertexts that are computed with.
+    flood
+        How the errors of ciphertexts are hidden, in words.
+    memory_bytes
+        What the computing party needs for ciphertexts and sums.
+    replacement_epsilon
+        What it costs to change the values of a record that is known to be there; None without a budget.
+    exact_losses
+        Without a budget: losses over those of k-means on whole records, one for each family.
+    reasons
+        Why this model, this computing party, these cells, and why no comparison.
+    """
+
+    model: str
+    parties: tuple[VerticalParty, ...]
+    cells: tuple[int, ...]
+    joint_cells: int
+    passes: tuple[int, ...]
+    ring_degree: int
+    modulus_bits: int
+    plaintext_bits: int
+    flood: str
+    memory_bytes: int
+    replacement_epsilon: float | None
+    exact_losses: tuple[FamilyLoss, ...]
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Plan:
     """What a job would do, cost and find, said before anything is spent. No table was opened for it.
 
@@ -150,11 +214,13 @@ class Plan:
     traffic
         Messages and bytes.
     cases
-        With the synopsis: each epsilon and number of records that was tried.
+        With the synopsis, and vertical jobs with a budget: each epsilon and number of records that was tried.
     round_noise
         With noise in each round of Lloyd's algorithm: one for each number of records.
     notes, advice
         What the reader must know besides, and what follows from it.
+    vertical
+        Where parties hold different columns of the same records: who does what, and under which encryption.
     """
 
     name: str
@@ -178,6 +244,7 @@ class Plan:
     round_noise: tuple[RoundNoise, ...] = ()
     notes: tuple[str, ...] = ()
     advice: str = ""
+    vertical: VerticalOutline | None = None
 
     @property
     def by_parties(self) -> bool:

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from cloister.planning.model import Case, PartyBytes, Plan, Range
 from cloister.planning.rounding import format_noise, format_ratio
+from cloister.planning.vertical_text import print_exact_losses, print_outline, print_vertical_traffic
 from cloister.report.digits import format_bytes, format_count
 from cloister.report.layout import make_table, print_heading, print_line, print_table
 
@@ -18,7 +19,8 @@ _MOST_COLUMNS = 12
 def print_plan(plan: Plan, console: Console) -> None:
     """Print a plan."""
     k = f"at most {plan.k}" if plan.choose_k else f"{plan.k}"
-    console.print(Text(f"{plan.name}: a plan for {k} clusters over the records of {plan.parties:,} parties"))
+    what = "columns" if plan.vertical is not None else "records"
+    console.print(Text(f"{plan.name}: a plan for {k} clusters over the {what} of {plan.parties:,} parties"))
     print_line(console, "From the job file and made-up records only: no table was opened, nothing was spent.")
     _print_what_runs(plan, console)
     if plan.cases:
@@ -26,7 +28,12 @@ def print_plan(plan: Plan, console: Console) -> None:
         _print_families(plan, console)
     if plan.cases or plan.round_noise:
         _print_noise(plan, console)
-    _print_traffic(plan, console)
+    if plan.vertical is None:
+        _print_traffic(plan, console)
+    else:
+        if plan.vertical.exact_losses:
+            print_exact_losses(plan.vertical, console)
+        print_vertical_traffic(plan, plan.vertical, console)
     for note in plan.notes:
         print_line(console, note)
     print_heading(console, "Advice")
@@ -37,7 +44,9 @@ def _print_what_runs(plan: Plan, console: Console) -> None:
     print_heading(console, "What would run")
     print_line(console, f"Protocol: {plan.protocol}: {plan.why}")
     own = _own_cases(plan)
-    if own:
+    if plan.vertical is not None:
+        print_outline(plan, plan.vertical, console)
+    elif own:
         routes = sorted({case.route for case in own})
         where = {"direct": "on the columns themselves", "projected": "on axes found in noisy second moments"}
         print_line(

@@ -10,7 +10,7 @@ import msgspec
 from cloister.data.columns import Column
 from cloister.errors import ConfigError
 from cloister.privacy.card import PrivacyCard
-from cloister.report.result import Evaluation, KChoice, Learned, NetworkTime, PartyTraffic, Result
+from cloister.report.result import CellBook, Evaluation, KChoice, Learned, NetworkTime, PartyTraffic, Result
 
 SCHEMA = 1
 Struct = TypeVar("Struct", bound=msgspec.Struct)
@@ -50,6 +50,7 @@ class _Document(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     released_records: float | None = None
     curve: tuple[KChoice, ...] = ()
     variant: str = ""
+    codebooks: tuple[CellBook, ...] = ()
 
 
 def encode_document(result: Result) -> bytes:

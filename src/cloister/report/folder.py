@@ -1,5 +1,7 @@
 """A result on disk: one folder with result.json (for people and other programs) and centres.npz (for NumPy).
 
+Labels that a vertical job grants are files of their own beside it, for their party only (:mod:`.labels`).
+
 The folder appears whole or not at all: it is written beside its place and renamed. An earlier result is
 replaced only when asked for, and only if the folder holds nothing else. Reading trusts nothing: sizes are
 limited, nothing is unpickled, and the two files must agree.
@@ -10,6 +12,7 @@ from __future__ import annotations
 import io
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ from numpy.typing import NDArray
 from cloister.data.columns import column_highs, column_lows
 from cloister.errors import ConfigError
 from cloister.report.document import decode_document, encode_document
+from cloister.report.labels import PartyLabels, is_labels_file, write_labels
 from cloister.report.result import Result
 
 RESULT_FILE, CENTRES_FILE, PICTURE_FILE = "result.json", "centres.npz", "picture.png"
@@ -51,7 +55,7 @@ def check_destination(folder: str | Path, *, overwrite: bool = False) -> None:
         found = {entry.name for entry in folder.iterdir()}
     except OSError as error:
         raise _describe_refusal(folder, error) from None
-    others = sorted(found - _OWN_FILES)
+    others = sorted(name for name in found - _OWN_FILES if not is_labels_file(name))
     if others or (found and RESULT_FILE not in found):
         shown = ", ".join((others or sorted(found))[:3])
         raise ConfigError(
@@ -65,7 +69,14 @@ def check_destination(folder: str | Path, *, overwrite: bool = False) -> None:
         )
 
 
-def write_result(result: Result, folder: str | Path, *, overwrite: bool = False, picture: bytes | None = None) -> Path:
+def write_result(
+    result: Result,
+    folder: str | Path,
+    *,
+    overwrite: bool = False,
+    picture: bytes | None = None,
+    labels: Sequence[PartyLabels] = (),
+) -> Path:
     """Write a result folder, whole or not at all.
 
     Parameters
@@ -78,6 +89,8 @@ def write_result(result: Result, folder: str | Path, *, overwrite: bool = False,
         Replace an earlier result there.
     picture
         PNG bytes for picture.png.
+    labels
+        Of the records of each party that is granted them: labels-PARTY.csv, readable by its owner only.
 
     Returns
     -------
@@ -100,6 +113,8 @@ def write_result(result: Result, folder: str | Path, *, overwrite: bool = False,
             (fresh / CENTRES_FILE).write_bytes(_encode_arrays(result))
             if picture is not None:
                 (fresh / PICTURE_FILE).write_bytes(picture)
+            for own in labels:
+                write_labels(own, fresh)
             _swap_in(fresh, folder, earlier)
     except OSError as error:
         raise _describe_refusal(folder, error) from None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from math import prod
 from typing import Annotated
 
 import msgspec
@@ -17,8 +18,9 @@ from cloister.errors import ConfigError
 from cloister.kmeans.records import FloatArray
 from cloister.privacy.card import PrivacyCard
 from cloister.protocols.synopsis import KChoice
+from cloister.protocols.vertical.settings import CELLS_MOST
 
-__all__ = ["Evaluation", "KChoice", "Learned", "NetworkTime", "PartyTraffic", "Result"]
+__all__ = ["CellBook", "Evaluation", "KChoice", "Learned", "NetworkTime", "PartyTraffic", "Result"]
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -80,6 +82,23 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return self.loss / self.reference_loss if self.reference_loss > 0 else None
 
 
+class CellBook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Into which cells a party sorted its records in a vertical run: what labels of new records need besides centres.
+
+    All parties know it. Where records were read for it, that is in the card's budget.
+
+    Attributes
+    ----------
+    columns
+        The names of its columns, in the order of the cells' coordinates.
+    cells
+        One representative a cell, in unit scaling [-1, 1]; a record is in the cell of the nearest.
+    """
+
+    columns: tuple[str, ...]
+    cells: tuple[tuple[float, ...], ...]
+
+
 class NetworkTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The time that the messages would have taken on a network model."""
 
@@ -131,6 +150,8 @@ class Result:
         What the reader must know besides.
     card
         What is promised and what it cost, where the protocol is differentially private.
+    codebooks
+        Of a vertical run: the cells of each party whose columns were encrypted.
 
     Raises
     ------
@@ -161,6 +182,7 @@ class Result:
     released_records: float | None = None
     curve: tuple[KChoice, ...] = ()
     variant: str = ""
+    codebooks: tuple[CellBook, ...] = ()
 
     def __post_init__(self) -> None:
         centres = np.array(self.centres, dtype=np.float64, order="C")  # a copy: a result does not change
@@ -175,6 +197,7 @@ class Result:
             raise ConfigError(f"centres must be finite; got {np.sum(~np.isfinite(centres))} numbers that are not.")
         _check_numbers(self)
         _check_time(self.created)
+        _check_codebooks(self)
         if len(self.transcript_sha256) != 64 or set(self.transcript_sha256) - set("0123456789abcdef"):
             raise ConfigError("transcript_sha256 must be 64 lower-case hexadecimal digits; got something else.")
 
@@ -218,6 +241,20 @@ def _check_numbers(result: Result) -> None:
             raise ConfigError(f"{name} must be finite and at least 0; got {number}.")
     if not all(np.isfinite(tried.score) for tried in result.curve):
         raise ConfigError("the scores of curve must be finite; some are not.")
+
+
+def _check_codebooks(result: Result) -> None:
+    """Refuse cells of columns that are not the result's or that two have, and numbers outside of [-1, 1]."""
+    held = [name for book in result.codebooks for name in book.columns]
+    if len(set(held)) != len(held) or not set(held) <= {column.name for column in result.columns}:
+        raise ConfigError("codebooks must be of the result's columns, each at one party; they are not.")
+    if prod(len(book.cells) for book in result.codebooks) > CELLS_MOST:
+        raise ConfigError(f"codebooks must have at most {CELLS_MOST} joint cells; they have more.")
+    for book in result.codebooks:
+        if not book.cells or not book.columns or any(len(cell) != len(book.columns) for cell in book.cells):
+            raise ConfigError("a codebook must have cells with one coordinate for each of its columns; it has not.")
+        if not all(-1.0 <= x <= 1.0 for cell in book.cells for x in cell):
+            raise ConfigError("the cells of codebooks must be in [-1, 1]; some are not.")
 
 
 def _check_time(created: str) -> None:

@@ -11,7 +11,16 @@ from __future__ import annotations
 
 from cloister.simulation.lloyd import make_agreement, make_assignment
 from cloister.simulation.play import simulate
-from cloister.simulation.stage import OnTable
+from cloister.simulation.stage import OnLabels, OnTable
 from cloister.simulation.synopsis import make_settings
+from cloister.simulation.vertical_labels import predict_vertical
 
-__all__ = ["OnTable", "make_agreement", "make_assignment", "make_settings", "simulate"]
+__all__ = [
+    "OnLabels",
+    "OnTable",
+    "make_agreement",
+    "make_assignment",
+    "make_settings",
+    "predict_vertical",
+    "simulate",
+]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from cloister.crypto import Identity, make_entropy
 from cloister.data.id_column import read_id_cells
-from cloister.errors import ConfigError, LocalProtocolError
+from cloister.errors import LocalProtocolError
 from cloister.job import Job
 from cloister.protocols.align import (
     CODEC,
@@ -23,6 +22,7 @@ from cloister.protocols.align import (
 )
 from cloister.runtime import LocalRun, run_local
 from cloister.runtime.progress import OnProgress
+from cloister.simulation.sources import find_source
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -64,15 +64,11 @@ def align_job(
     """
     ids: dict[str, list[bytes]] = {}
     for party in job.parties:
-        source = (sources or {}).get(party.name, job.find_data(party))
-        if source is None:
-            raise ConfigError(
-                f"party {party.name!r} must have a table; got none. Give its data in the job, or pass it in sources."
-            )
-        label = f"party {party.name!r}" + (f" ({source})" if isinstance(source, str | Path) else "")
-        ids[party.name] = normalise_ids(
-            read_id_cells(source, id_column, label=label), form, label=label, column=id_column
-        )
+        if party.columns == ():
+            continue  # of a vertical job: it holds no records
+        found = find_source(job, party, sources or {})
+        cells = read_id_cells(found.source, id_column, label=found.label)
+        ids[party.name] = normalise_ids(cells, form, label=found.label, column=id_column)
     return align_ids(ids, mode=mode, form=form, seed=job.seed, secure=job.secure, on_progress=on_progress)
 
 

@@ -138,6 +138,7 @@ def make_agreement(job: Job, directory: tuple[bytes, ...]) -> Agreement:
         **{name: getattr(options, name) for name in LIMITS},
     }
     plan = make_noise_plan(job)
+    assert options.initialisation != "synopsis"  # only vertical jobs start so
     return Agreement(
         variant=name_variant(job),
         parties=len(job.parties),

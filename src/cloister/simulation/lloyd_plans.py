@@ -85,7 +85,7 @@ def make_published_options(job: Job) -> PublishedOptions:
 def name_variant(job: Job) -> Variant:
     """Which of the protocols of multiparty Lloyd a job runs; published variants are two of them with other noise."""
     options = job.protocol
-    if options.name == "synopsis" or options.name == "secfc":  # noqa: PLR1714 (so that a type checker follows)
+    if options.name == "synopsis" or options.name == "secfc" or options.name == "vertical":  # noqa: PLR1714 (for mypy)
         raise ConfigError(f"the protocol must be one of multiparty Lloyd to have a variant; got {options.name}.")
     if not options.is_published:
         return options.name

@@ -12,15 +12,22 @@ from cloister.job import Job
 from cloister.job.secfc_checks import SECFC
 from cloister.protocols.leakage import Learns
 from cloister.protocols.synopsis.settings import SYNOPSIS
+from cloister.protocols.vertical.settings import VERTICAL
 from cloister.report.evaluation import evaluate_centres
 from cloister.report.result import Learned, NetworkTime, PartyTraffic, Result
 from cloister.runtime.progress import OnProgress
 from cloister.simulation.lloyd import play_lloyd
 from cloister.simulation.secfc import play_secfc
-from cloister.simulation.stage import OnTable, Played, Stage, set_stage
+from cloister.simulation.stage import OnLabels, OnTable, Played, Stage, set_stage
 from cloister.simulation.synopsis import play_synopsis
+from cloister.simulation.vertical import play_vertical
+from cloister.simulation.vertical_tables import join_columns
 
-_PLAYS: dict[str, Callable[[Stage], Played]] = {SYNOPSIS: play_synopsis, SECFC: play_secfc}
+_PLAYS: dict[str, Callable[[Stage], Played]] = {
+    SYNOPSIS: play_synopsis,
+    SECFC: play_secfc,
+    VERTICAL: play_vertical,
+}
 
 
 def simulate(
@@ -30,6 +37,7 @@ def simulate(
     evaluate: bool = True,
     on_progress: OnProgress | None = None,
     on_table: OnTable | None = None,
+    on_labels: OnLabels | None = None,
 ) -> Result:
     """Run a job and return what its parties would have in their hands afterwards.
 
@@ -43,6 +51,8 @@ def simulate(
         Compute the loss over all records and that of k-means on one joint table; a pass or two over every table.
     on_progress, on_table
         Told about each step, and about each party's table once it has been checked.
+    on_labels
+        Told the labels of each party that a vertical job grants them to. They are in no result.
 
     Raises
     ------
@@ -51,6 +61,10 @@ def simulate(
     """
     stage = set_stage(job, sources or {}, on_progress=on_progress, on_table=on_table)
     played = _PLAYS.get(job.protocol.name, play_lloyd)(stage)
+    tables = stage.tables if stage.vertical is None else (join_columns(job, stage.vertical),)
+    if on_labels is not None:
+        for labels in played.labels:
+            on_labels(labels)
     seeded = f"Made with seed {job.seed}: reproducible, and whoever knows the seed can remove every mask."
     return Result(
         name=job.name,
@@ -68,7 +82,7 @@ def simulate(
         fractional_bits=job.protocol.fractional_bits if played.fractional_bits is None else played.fractional_bits,
         ring_bits=played.ring_bits,
         seeded=job.seed is not None,
-        evaluation=evaluate_centres(stage.tables, played.centres) if evaluate else None,
+        evaluation=evaluate_centres(tables, played.centres) if evaluate else None,
         network=None
         if job.network is None
         else NetworkTime(model=job.network, simulated_s=played.run.network_s or 0.0),
@@ -78,6 +92,7 @@ def simulate(
         cluster_records_noise=played.cluster_records_noise,
         released_records=played.released_records,
         curve=played.curve,
+        codebooks=played.codebooks,
     )
 
 

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from cloister.crypto import Entropy, Identity, make_entropy
 from cloister.data import Table, TableCheck, open_table
-from cloister.errors import ConfigError, LocalProtocolError, PrecisionError
+from cloister.errors import LocalProtocolError, PrecisionError
 from cloister.job import Job
 from cloister.kmeans.records import FloatArray
 from cloister.numeric import FixedPoint
 from cloister.privacy.card import PrivacyCard
 from cloister.protocols.leakage import LeakageTable
-from cloister.report.result import KChoice
+from cloister.protocols.vertical.settings import VERTICAL
+from cloister.report.labels import PartyLabels
+from cloister.report.result import CellBook, KChoice
 from cloister.roles import Coordinator, Party, Result
 from cloister.runtime import NETWORKS, LocalRun, run_local
 from cloister.runtime.progress import OnProgress
+from cloister.simulation.sources import check_source_names, find_source
+from cloister.simulation.vertical_tables import VerticalTables, open_vertical_tables
 from cloister.wire import Codec
 
 OnTable = Callable[[str, TableCheck], None]
 """Told what a party's table holds; it describes that party's records and is for that party's eyes."""
+OnLabels = Callable[[PartyLabels], None]
+"""Told the labels of a party that is granted them; for that party's eyes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,13 +41,15 @@ class Stage:
     job
         What was agreed.
     tables, identities
-        In the order of the job's parties.
+        In the order of the job's parties; a vertical job's tables are in ``vertical`` instead.
     session
         Which session this is.
     sources
         Tables by party name in place of the job's files.
     on_progress
         Told about each step.
+    vertical
+        The aligned columns of a vertical job.
     """
 
     job: Job
@@ -51,6 +58,7 @@ class Stage:
     session: bytes
     sources: Mapping[str, object] = field(default_factory=dict)
     on_progress: OnProgress | None = None
+    vertical: VerticalTables | None = None
 
     @property
     def directory(self) -> tuple[bytes, ...]:
@@ -97,8 +105,10 @@ class Played:
         What is promised, and what the reader must know besides.
     middleman
         Whoever stands between the parties: the coordinator, or a relay.
-    cluster_records, cluster_records_noise, released_records, curve
+    cluster_records, cluster_records_noise, released_records, curve, codebooks
         As in ``report.result.Result``.
+    labels
+        What the job hands to some parties besides, each for that party's eyes.
     """
 
     run: LocalRun[Any]
@@ -116,6 +126,8 @@ class Played:
     cluster_records_noise: float | None = None
     released_records: float | None = None
     curve: tuple[KChoice, ...] = ()
+    codebooks: tuple[CellBook, ...] = ()
+    labels: tuple[PartyLabels, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -151,37 +163,45 @@ def find_common_centres(parties: Sequence[Finisher]) -> FloatArray:
 
 
 def set_stage(
-    job: Job, sources: Mapping[str, object], *, on_progress: OnProgress | None = None, on_table: OnTable | None = None
+    job: Job,
+    sources: Mapping[str, object],
+    *,
+    on_progress: OnProgress | None = None,
+    on_table: OnTable | None = None,
+    records_least: int | None = None,
 ) -> Stage:
-    """Open and check every table before anything is sent, and draw who is who."""
+    """Open and check every table before anything is sent, and draw who is who.
+
+    ``records_least`` is how many records a vertical job must align, where that is not its number of clusters.
+    """
+    vertical = None
+    if job.protocol.name == VERTICAL:
+        vertical = open_vertical_tables(
+            job, sources, on_table=on_table, on_progress=on_progress, records_least=records_least
+        )
     return Stage(
         job=job,
-        tables=_open_tables(job, sources, on_table),
+        tables=() if vertical is not None else _open_tables(job, sources, on_table),
         identities=tuple(Identity(make_entropy(f"identity of {party.name}", seed=job.seed)) for party in job.parties),
         session=make_entropy("session", seed=job.seed).bytes(16),
         sources=sources,
         on_progress=on_progress,
+        vertical=vertical,
     )
 
 
 def _open_tables(job: Job, sources: Mapping[str, object], on_table: OnTable | None) -> tuple[Table, ...]:
-    unknown = sorted(set(sources) - {party.name for party in job.parties})
-    if unknown:
-        raise ConfigError(f"sources must be named after the job's parties; got {unknown[0]!r}, which is none of them.")
+    check_source_names(job, sources)
     tables = []
     for party in job.parties:
-        source = sources.get(party.name, job.find_data(party))
-        if source is None:
-            raise ConfigError(
-                f"party {party.name!r} must have a table; got none. Give its data in the job, or pass it in sources."
-            )
+        found = find_source(job, party, sources)
         table = open_table(
-            source,
+            found.source,
             job.columns,
             fixed_point=FixedPoint(job.protocol.fractional_bits),
             match=job.data.match,
             may_be_empty=job.budget is not None,  # with noise, a refusal would tell whether the last record is there
-            label=f"party {party.name!r}" + (f" ({source})" if isinstance(source, str | Path) else ""),
+            label=found.label,
         )
         check = table.check()
         # Only where sums are exact: with noise, an abort would tell records apart.

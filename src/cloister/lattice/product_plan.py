@@ -1,0 +1,241 @@
+"""The plan of a session with joint cells: plaintext modulus, primes, and how many of them are left after each product.
+
+Pointwise products need slots, so t is a prime that is 1 modulo 2N. An answer then weights coefficients with numbers
+up to t / 2 (:func:`~cloister.lattice.joint_cells.encode_weights`), whatever the size of the weights in the slots:
+that, and not the products, is what most of the modulus is for. The plan is the cheapest chain of levels under which
+every answer is right; all of it follows from public numbers, so every party computes the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
+from math import ceil, log2, prod, sqrt
+
+from cloister.errors import ConfigError
+from cloister.lattice.levels import parameters_at
+from cloister.lattice.noise import FLOOD_REACH_STD, rerandomisation_bound
+from cloister.lattice.parameters import Load, Parameters
+from cloister.lattice.primes import PRIME_BITS, find_primes, is_prime
+from cloister.lattice.product_noise import ProductNoise
+from cloister.lattice.products import scaling_factor
+
+DEGREE = 8192
+_PRIMES_MAX = 8  # 216 of the 218 bits that the standard allows at this degree
+_SWITCH_SHARE = 1 / 8  # of an answer's room is left to the last switch to a small modulus, as for other answers
+HOLDERS_MIN, HOLDERS_MAX = 2, 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class JointLoad:
+    """What the answers of a session add up, all public bounds.
+
+    Attributes
+    ----------
+    records
+        Number of aligned records.
+    cells
+        Cells of each encrypted column holder, two or three of them.
+    sum_max
+        Largest absolute value of an answer, the reach of the privacy noise included.
+    key_holders
+        How many secrets the key is a sum of.
+    """
+
+    records: int
+    cells: tuple[int, ...]
+    sum_max: int
+    key_holders: int = 1
+
+    def __post_init__(self) -> None:
+        if not HOLDERS_MIN <= len(self.cells) <= HOLDERS_MAX:
+            raise ConfigError(
+                f"joint cells are of {HOLDERS_MIN} or {HOLDERS_MAX} encrypted column holders; got {len(self.cells)}. "
+                "More holders need the comparison variant."
+            )
+        if min(self.records, self.sum_max, self.key_holders, *self.cells) < 1:
+            raise ConfigError(f"all bounds of a joint load must be at least 1; got {self}.")
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of N records."""
+        return -(-self.records // DEGREE)
+
+    @property
+    def plaintext_modulus(self) -> int:
+        """The least prime that is 1 modulo 2N and above twice the largest answer."""
+        return find_slot_prime(2 * self.sum_max)
+
+    @property
+    def noise(self) -> ProductNoise:
+        """The bounds for this load."""
+        products = sum(prod(self.cells[: place + 1]) for place in range(1, len(self.cells)))
+        return ProductNoise(
+            degree=DEGREE,
+            plaintext_modulus=self.plaintext_modulus,
+            key_holders=self.key_holders,
+            polynomials=self.blocks * (sum(self.cells) + products),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProductPlan:
+    """A chain of levels.
+
+    Attributes
+    ----------
+    load
+        What it was made for.
+    parameters
+        All primes: what keys are made for.
+    levels
+        Prime counts: at the first product, ..., at the last product, and of the joint cells.
+    """
+
+    load: JointLoad
+    parameters: Parameters
+    levels: tuple[int, ...]
+
+    @property
+    def final(self) -> Parameters:
+        """Parameters of the joint cells, of the weights, and of every answer."""
+        return parameters_at(self.parameters, self.levels[-1])
+
+    def holder_level(self, holder: int) -> int:
+        """Return how many primes the ciphertexts of a column holder have: those of the product it enters."""
+        return self.levels[max(holder - 1, 0)]
+
+    def holder_factor(self, holder: int) -> int:
+        """Return the factor of a column holder's plaintexts: the first makes up for every division, others have 1."""
+        if holder:
+            return 1
+        divided = prod(self.parameters.primes[self.levels[-1] : self.levels[0]])
+        return scaling_factor(self.final) * divided % self.parameters.plaintext_modulus
+
+    @property
+    def error_bound(self) -> float:
+        """The largest error of an answer before any flood or smudge, in units of the final modulus."""
+        noise, load = self.load.noise, self.load
+        uploaded = [noise.uploaded_reach(self._divisor(level)) for level in self.levels[:-1]]
+        left = uploaded[0]
+        for place in range(len(load.cells) - 2):
+            reach = noise.product_reach(left, uploaded[place], self.levels[place])
+            left = noise.divided_reach(reach, self._ratio(place))
+        products = noise.answer_bound(
+            left=left,
+            divisor_right=self._divisor(self.levels[-2]),
+            divisor=self._ratio(len(self.levels) - 2),
+            prime_count=self.levels[-2],
+            weight_norm=load.plaintext_modulus / 2 * sqrt(load.blocks * DEGREE),
+            left_cells=prod(load.cells[:-1]),
+            right_cells=load.cells[-1],
+            blocks=load.blocks,
+        )
+        # delta m differs from q m / t by less than |m|.
+        answers = Load(sum_max=load.sum_max, terms=1, weight_max=1, key_holders=load.key_holders)
+        return products + rerandomisation_bound(self.final, answers) + load.plaintext_modulus / 2
+
+    @property
+    def flood_reach_max(self) -> float:
+        """The largest absolute flood or sum of smudges under which every answer is still right; below 0 if none is.
+
+        Products themselves must not pass q either: t times their reach stays below half the modulus of their level.
+        """
+        noise = self.load.noise
+        left = noise.uploaded_reach(self._divisor(self.levels[0]))
+        for place, level in enumerate(self.levels[:-1]):
+            reach = noise.product_reach(left, noise.uploaded_reach(self._divisor(level)), level)
+            if reach * noise.plaintext_modulus >= prod(self.parameters.primes[:level]) / 2:
+                return -1.0
+            left = noise.divided_reach(reach, self._ratio(place))
+        return (1 - _SWITCH_SHARE) * self.final.delta / 2 - self.error_bound
+
+    def _divisor(self, level: int) -> float:
+        """Return what an encryptor divides by to reach a level."""
+        return float(prod(self.parameters.primes[level:]))
+
+    def _ratio(self, place: int) -> float:
+        """Return what is divided by after a product."""
+        return float(prod(self.parameters.primes[self.levels[place + 1] : self.levels[place]]))
+
+
+def choose_product_plan(
+    load: JointLoad, *, flood_std_min: float = 0.0, smudge_distance_bits: int = 0, smudgers: int = 1
+) -> ProductPlan:
+    """Return the plan with the fewest final primes (rounds and memory), then the fewest transforms in the products.
+
+    Parameters
+    ----------
+    load
+        What is added up.
+    flood_std_min
+        Standard deviation that a Gaussian flood must be able to have.
+    smudge_distance_bits, smudgers
+        Where above 0: room for so many uniform floods, each hiding the error to a statistical distance of 2^-bits.
+
+    Raises
+    ------
+    ConfigError
+        If no chain within the standard's table has the room; says how many bits are lacking.
+    """
+    room_lacking_bits = float("inf")
+    for plan in _list_plans(load):
+        smudge = (
+            smudgers * 2.0 ** (ceil(log2(plan.error_bound)) + smudge_distance_bits) if smudge_distance_bits else 0.0
+        )
+        needed = max(FLOOD_REACH_STD * flood_std_min, smudge)
+        if plan.flood_reach_max > needed:
+            return plan
+        lacking = log2((needed + plan.error_bound) / (plan.final.delta / 2)) + 1
+        room_lacking_bits = min(room_lacking_bits, max(lacking, 1.0))
+    raise ConfigError(
+        f"answers up to 2^{log2(load.sum_max):.0f} over {load.records} records in {prod(load.cells)} joint cells "
+        f"must fit {PRIME_BITS * _PRIMES_MAX} bits with their products and floods; "
+        f"at least {room_lacking_bits:.0f} bits are lacking. "
+        "Use fewer fractional bits, fewer cells, or charge the flood instead of a statistical one."
+    )
+
+
+def _list_plans(load: JointLoad) -> list[ProductPlan]:
+    """Return all chains, cheapest first: final primes, then squares of the primes at each product, then all primes."""
+    steps = len(load.cells)
+    plans = []
+    for top in range(steps, _PRIMES_MAX + 1):
+        parameters = _make_parameters(top, load.plaintext_modulus)
+        for chosen in combinations(range(top, 0, -1), steps):
+            if load.plaintext_modulus <= prod(parameters.primes[: chosen[-1]]) // 4:
+                plans.append(ProductPlan(load=load, parameters=parameters, levels=chosen))
+    counts = [prod(load.cells[: place + 2]) for place in range(steps - 1)]
+
+    def price(plan: ProductPlan) -> tuple[int, int, int]:
+        transforms = sum(count * level**2 for count, level in zip(counts, plan.levels, strict=False))
+        return plan.levels[-1], transforms, len(plan.parameters.primes)
+
+    return sorted(plans, key=price)
+
+
+@cache
+def find_slot_prime(above: int) -> int:
+    """Return the least prime above a number that is 1 modulo 2N and none of the ciphertext's primes.
+
+    Raises
+    ------
+    ConfigError
+        If there is none below 2^27.
+    """
+    step = 2 * DEGREE
+    taken = find_primes(DEGREE, _PRIMES_MAX)
+    for candidate in range(-(-above // step) * step + 1, 1 << PRIME_BITS, step):
+        if is_prime(candidate) and candidate not in taken:
+            return candidate
+    raise ConfigError(
+        f"twice the largest answer of joint cells must be below 2^{PRIME_BITS}; got 2^{log2(above):.1f}. "
+        "Use fewer fractional bits."
+    )
+
+
+@cache
+def _make_parameters(prime_count: int, plaintext_modulus: int) -> Parameters:
+    """Make each set of parameters once."""
+    return Parameters.make(DEGREE, prime_count, plaintext_modulus)

@@ -1,0 +1,315 @@
+"""What all roles of a vertical session agree on: every public parameter, one digest, and what follows from them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import ceil, log2, sqrt
+from typing import Literal
+
+from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
+from cloister.crypto.stream import encode_context
+from cloister.errors import ConfigError
+from cloister.lattice.noise import (
+    choose_switch_bits,
+    flood_std_max,
+    hint_flood_std_min,
+    statistical_flood_bits,
+)
+from cloister.lattice.parameters import Load, Parameters, choose_parameters
+from cloister.lattice.primes import PRIME_BITS
+from cloister.lattice.product_plan import JointLoad, ProductPlan, choose_product_plan
+from cloister.privacy.samplers import MAX_SCALE
+from cloister.protocols.vertical.flood import (
+    STATISTICAL_BITS,
+    ChargedFlood,
+    Flood,
+    StatisticalFlood,
+    least_charged_std,
+)
+from cloister.protocols.vertical.schedule import Stage, list_stages
+from cloister.protocols.vertical.settings import Settings
+
+Model = Literal["two-party", "server-aided", "collective"]
+MODELS: tuple[Model, ...] = ("two-party", "server-aided", "collective")
+_UPLOAD_BYTES = 8 * 2**20  # of one holder's ciphertexts in one message: what a relay holds at a time
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerticalAgreement:
+    """The public parameters of one session; equal on every side or it does not open.
+
+    Parameters
+    ----------
+    settings
+        The algorithm's.
+    model
+        Two parties; several that encrypt to one key holder, who must not collude with the computing party; or a key
+        that the others hold together.
+    computing
+        The number of the party that computes on ciphertexts: Alice.
+    encrypted
+        The numbers of the parties whose columns are encrypted, in the order of ``settings.columns_encrypted``.
+    key_holders
+        The numbers of those who hold the key, or a share of it.
+    threshold
+        How many of the key holders decrypt an answer; None: all.
+    directory
+        The parties' public identities, in order.
+    context
+        Whatever else must be agreed (columns and bounds, the digest of the alignment), as text.
+    """
+
+    settings: Settings
+    model: Model
+    computing: int
+    encrypted: tuple[int, ...]
+    key_holders: tuple[int, ...]
+    threshold: int | None = None
+    directory: tuple[bytes, ...] = field(repr=False)
+    context: str = ""
+
+    def __post_init__(self) -> None:
+        everyone = set(range(1, self.parties + 1))
+        others = everyone - {self.computing}
+        _require(self.model in MODELS, "model", f"one of {', '.join(MODELS)}", repr(self.model))
+        _require(self.computing in everyone, "computing", "one of the parties", self.computing)
+        held = len(self.settings.columns_encrypted)
+        _require(
+            len(set(self.encrypted)) == len(self.encrypted) == held and set(self.encrypted) <= others,
+            "encrypted",
+            f"{held} different parties other than the computing one",
+            self.encrypted,
+        )
+        keys = {"two-party": 1, "server-aided": 1, "collective": self.parties - 1}[self.model]
+        _require(
+            len(set(self.key_holders)) == len(self.key_holders) == keys and set(self.key_holders) <= others,
+            "key_holders",
+            f"{keys} of the parties other than the computing one",
+            self.key_holders,
+        )
+        _require(
+            self.model != "two-party" or self.parties == 2,
+            "parties",
+            "two in a two-party session",
+            self.parties,
+            "Use model server-aided or collective.",
+        )
+        _require(
+            not self.is_collective or len(self.key_holders) >= 2,
+            "key holders",
+            "at least two where the key is collective",
+            len(self.key_holders),
+            "Use model two-party.",
+        )
+        if self.threshold is not None:
+            _require(self.is_collective, "threshold", "left out unless the key is collective", self.threshold)
+            _require(
+                2 <= self.threshold <= len(self.key_holders),
+                "threshold",
+                f"from 2 to the number of key holders, {len(self.key_holders)}",
+                self.threshold,
+            )
+        holders, placement = 1 + self.decryptors, self.settings.placement
+        _require(
+            placement.parties == holders,
+            "placement",
+            f"shares of noise by {holders}: the computing party and each that decrypts",
+            placement.parties,
+        )
+        self.flood  # noqa: B018  raises now rather than in the session
+
+    @property
+    def parties(self) -> int:
+        """How many take part."""
+        return len(self.directory)
+
+    @property
+    def is_collective(self) -> bool:
+        """Whether no party alone holds the key."""
+        return self.model == "collective"
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether cells are products of several holders' cells."""
+        return len(self.encrypted) > 1
+
+    @property
+    def is_seeded(self) -> bool:
+        """Whether the holder of the columns is the holder of the key: it then sends seeds instead of masks."""
+        return not self.is_collective and not self.is_joint and self.encrypted == self.key_holders
+
+    @property
+    def decryptors(self) -> int:
+        """How many key holders decrypt an answer."""
+        return len(self.key_holders) if self.threshold is None else self.threshold
+
+    @property
+    def bodies(self) -> int:
+        """How many ciphertexts a record's place is in: one a cell; where there are residuals, one more a column."""
+        features = self.settings.layout.encrypted_count if self.settings.has_residuals else 0
+        return self.settings.joint_cells * (1 + features)
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """The names of all passes over the encrypted records, in order."""
+        histogram = ("joint histogram",) if self.settings.start == "synopsis" else ()
+        return (*histogram, *(f"Lloyd round {t + 1}" for t in range(self.settings.rounds_made)))
+
+    @cached_property
+    def load(self) -> Load:
+        """What the answers add up."""
+        return Load(
+            sum_max=self.settings.sum_max,
+            terms=self.settings.records * self.bodies,
+            weight_max=self.settings.weight_max,
+            key_holders=len(self.key_holders),
+            public_key=not self.is_seeded,
+        )
+
+    @cached_property
+    def plan(self) -> ProductPlan | None:
+        """How indicators of several holders are multiplied into those of joint cells; None where one holder has all."""
+        if not self.is_joint:
+            return None
+        settings = self.settings
+        load = JointLoad(
+            records=settings.records,
+            cells=tuple(settings.cells_of(holder) for holder in range(len(self.encrypted))),
+            sum_max=settings.sum_max,
+            key_holders=len(self.key_holders),
+        )
+        return choose_product_plan(load, smudge_distance_bits=STATISTICAL_BITS, smudgers=1 + self._smudgers)
+
+    @cached_property
+    def parameters(self) -> Parameters:
+        """Of the ciphertexts that Alice computes with: the smallest that hold every sum and its flood."""
+        if self.plan is not None:
+            return self.plan.final
+        if self._pays_flood:
+            chosen = choose_parameters(self.load, flood_std_min=self._least_flood_std)
+            # A flood that narrow would leave too much of what re-randomises an answer in the open.
+            hint_std = hint_flood_std_min(chosen, self.load, secrets=1)
+            if flood_std_max(chosen, self.load) >= hint_std:
+                return chosen
+            return choose_parameters(self.load, flood_std_min=max(self._least_flood_std, 2 * hint_std))
+        # Each key holder's smudge hides as much as Alice's flood does, and all of them are added to it.
+        return choose_parameters(self.load, flood_distance_bits=STATISTICAL_BITS + self._smudgers.bit_length())
+
+    @property
+    def key_parameters(self) -> Parameters:
+        """Of the keys: where cells are joint, with more primes, which products use up."""
+        return self.parameters if self.plan is None else self.plan.parameters
+
+    @property
+    def _smudgers(self) -> int:
+        """How many add noise of their own to a decryption: where nobody sees it alone."""
+        return self.decryptors if self.is_collective else 0
+
+    @cached_property
+    def flood(self) -> Flood:
+        """What hides the errors of the ciphertexts in an answer."""
+        if self._pays_flood:
+            std = min(flood_std_max(self.parameters, self.load), MAX_SCALE)
+            return ChargedFlood(std=std, bodies=self.bodies)
+        return StatisticalFlood(bits=self.smudge_bits)
+
+    @property
+    def smudge_bits(self) -> int:
+        """How wide noise must be to hide an answer's errors; under a collective key each holder adds as much."""
+        if self.plan is not None:
+            return ceil(log2(self.plan.error_bound)) + STATISTICAL_BITS
+        return statistical_flood_bits(self.parameters, self.load, STATISTICAL_BITS)
+
+    @property
+    def _pays_flood(self) -> bool:
+        return self.settings.budget is not None and self.is_seeded
+
+    @property
+    def _least_flood_std(self) -> float:
+        weight = sqrt(1 + 2 * (self.settings.weight_max + self.settings.residual_most) ** 2)
+        return least_charged_std(
+            bodies=self.bodies, weight_max=weight, queries=len(self.queries), rho=self.settings.flood_rho
+        )
+
+    @property
+    def switch_bits(self) -> int:
+        """The bits of a coefficient of an answer on its way to the one key holder."""
+        return choose_switch_bits(self.parameters, self.load)
+
+    # Blocks.
+
+    @property
+    def block_records(self) -> int:
+        """Records in one ciphertext."""
+        return self.parameters.degree
+
+    @property
+    def blocks(self) -> int:
+        """How many ciphertexts hold all records of one cell."""
+        return -(-self.settings.records // self.block_records)
+
+    @property
+    def blocks_in_upload(self) -> int:
+        """Blocks in one message."""
+        if self.plan is None:
+            halves = self.bodies * len(self.parameters.primes)
+        else:
+            cells = self.plan.load.cells
+            halves = max(count * self.plan.holder_level(holder) for holder, count in enumerate(cells))
+        block_bytes = halves * (1 if self.is_seeded else 2) * self.block_records * PRIME_BITS // 8
+        return max(1, _UPLOAD_BYTES // block_bytes)
+
+    @property
+    def uploads(self) -> int:
+        """Messages that each holder of encrypted columns sends."""
+        return -(-self.blocks // self.blocks_in_upload)
+
+    def blocks_of(self, upload: int) -> range:
+        """The blocks in one message."""
+        first = upload * self.blocks_in_upload
+        return range(first, min(first + self.blocks_in_upload, self.blocks))
+
+    def records_of(self, block: int) -> slice:
+        """The records in one block; the last one may be short."""
+        first = block * self.block_records
+        return slice(first, min(first + self.block_records, self.settings.records))
+
+    # The session.
+
+    @cached_property
+    def schedule(self) -> tuple[Stage, ...]:
+        """All stages."""
+        return list_stages(
+            parties=self.parties,
+            computing=self.computing,
+            key_holders=self.key_holders,
+            encrypted=self.encrypted,
+            uploads=self.uploads,
+            queries=self.queries,
+            collective=self.is_collective,
+            threshold=self.threshold is not None,
+            joint=self.is_joint,
+        )
+
+    @property
+    def steps(self) -> int:
+        """All steps of a session, those that agree on a seed and exchange keys included."""
+        return SEED_STEPS + 1 + len(self.schedule)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Of everything above."""
+        settings = repr(replace(self.settings))
+        roles = encode_context(
+            self.model, self.computing, repr(self.encrypted), repr(self.key_holders), repr(self.threshold)
+        )
+        crypto = repr((self.parameters, self.flood, self.plan))
+        content = encode_context("vertical", settings, roles, crypto, self.context, *self.directory)
+        return hashlib.sha256(content).digest()
+
+
+def _require(holds: bool, name: str, must: str, got: object, what_to_do: str = "") -> None:
+    if not holds:
+        raise ConfigError(f"{name} must be {must}; got {got}. {what_to_do}".rstrip())

@@ -1,0 +1,133 @@
+"""The coordinator of a vertical session: a relay. It calls the stages and carries boxes that it cannot read.
+
+It learns who takes part, which stages there are, how long every box is, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cloister.aggregation.seed_agreement import Ready, agree_on_seed_and_keys, expect
+from cloister.errors import RemoteProtocolError, TooFewPartiesError
+from cloister.protocols.vertical.agreement import VerticalAgreement
+from cloister.protocols.vertical.messages import Done, Letter, Meet, Post, Turn
+from cloister.protocols.vertical.schedule import Stage
+from cloister.roles import Ask, Coordinator, Message
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What the relay knows when it is done."""
+
+    stages: int
+    decryptors: tuple[tuple[int, ...], ...]
+    """Who decrypted each answer."""
+
+
+class _PostOffice:
+    """Boxes on their way: what each party has not said yet that it has.
+
+    A party that missed its turn is given the same boxes in its next one. Of answers to decrypt only the last is kept:
+    the others have been decrypted without it.
+    """
+
+    def __init__(self, parties: int) -> None:
+        self._posts: dict[int, list[Post]] = {party: [] for party in range(1, parties + 1)}
+        self._letters: dict[int, dict[tuple[int, int | str], Letter]] = {party: {} for party in range(1, parties + 1)}
+
+    def take(self, party: int, reply: Done, number: int, stage: Stage) -> None:
+        """Accept what a party did in its turn."""
+        if reply.post is not None:
+            post = Post(party, number, reply.post)
+            for other, waiting in self._posts.items():
+                if other != party:
+                    waiting.append(post)
+        for letter in reply.letters:
+            self._letters[letter.recipient][party, stage.kind if stage.kind == "compute" else number] = letter
+
+    def hand_out(self, party: int, *, stage: int, members: tuple[int, ...]) -> Turn:
+        """Everything that waits for a party."""
+        return Turn(stage, members, tuple(self._posts[party]), tuple(self._letters[party].values()))
+
+    def confirm(self, party: int) -> None:
+        """Forget what a party was handed out: it has answered."""
+        self._posts[party].clear()
+        self._letters[party].clear()
+
+
+def coordinate_vertical(agreement: VerticalAgreement, *, session: bytes) -> Coordinator[Outcome]:
+    """Run one session.
+
+    Raises
+    ------
+    TooFewPartiesError
+        If a party that a stage needs does not answer. With a threshold, a stage of decryption needs only so many of the
+        key holders as were agreed, out of those that said just before that they are there; and who is not there in the
+        end does not have the result.
+    """
+    parties = agreement.parties
+    schedule = agreement.schedule
+    steps = agreement.steps
+    keys = yield from agree_on_seed_and_keys(
+        agreement=agreement.digest,
+        directory=agreement.directory,
+        session=session,
+        members_min=parties,
+        steps=steps,
+    )
+    answers = yield Ask(
+        label="exchanging keys",
+        requests=dict.fromkeys(range(1, parties + 1), Meet(keys)),
+        check=expect(Ready),
+        steps=steps,
+    )
+    _require_all([p for p, reply in answers.items() if not isinstance(reply, Ready)], "exchanging keys")
+    office = _PostOffice(parties)
+    decryptors: list[tuple[int, ...]] = []
+    present = agreement.key_holders
+    for number, stage in enumerate(schedule):
+        members = present[: agreement.decryptors] if stage.kind == "decrypt" else stage.members
+        turns: dict[int, Message] = {party: office.hand_out(party, stage=number, members=members) for party in members}
+        answers = yield Ask(label=stage.label, requests=turns, check=_check_done(parties, number, stage), steps=steps)
+        done = {party: reply for party, reply in sorted(answers.items()) if isinstance(reply, Done)}
+        if stage.kind == "attend":
+            present = tuple(done)
+            if len(present) < agreement.decryptors:
+                raise TooFewPartiesError(
+                    f"at least {agreement.decryptors} of {len(agreement.key_holders)} key holders must be there to "
+                    f"decrypt; {len(present)} are. Run the job again when they are reachable."
+                )
+        elif stage.kind != "close" or agreement.threshold is None:
+            _require_all([party for party in members if party not in done], stage.label)
+        if stage.kind == "decrypt":
+            decryptors.append(members)
+        for party in done:
+            office.confirm(party)
+        for party, reply in done.items():
+            office.take(party, reply, number, stage)
+    return Outcome(stages=len(schedule), decryptors=tuple(decryptors))
+
+
+def _require_all(missing: list[int], label: str) -> None:
+    if missing:
+        raise TooFewPartiesError(
+            f"every party must answer while {label}; {'party' if len(missing) == 1 else 'parties'} "
+            f"{', '.join(map(str, missing))} did not. Nothing that was not paid for was released. Run the job again."
+        )
+
+
+def _check_done(parties: int, number: int, stage: Stage) -> Callable[[int, Message], None]:
+    def check(party: int, reply: Message) -> None:
+        if not isinstance(reply, Done):
+            raise RemoteProtocolError(f"party {party} must answer with Done; got {type(reply).__name__}.")
+        recipients = [letter.recipient for letter in reply.letters]
+        own = all(letter.sender == party and letter.stage == number for letter in reply.letters)
+        others = all(1 <= recipient <= parties and recipient != party for recipient in recipients)
+        if not own or not others or len(set(recipients)) != len(recipients):
+            raise RemoteProtocolError(
+                f"party {party} must write its own letters while {stage.label}, at most one to each other party; it "
+                "did not."
+            )
+
+    return check

@@ -1,0 +1,210 @@
+"""Queries: what one pass over the encrypted records adds up, in integers, and the most one record can add to it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from functools import cached_property
+from math import isqrt
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.crypto.stream import encode_context
+from cloister.errors import LocalProtocolError
+from cloister.kmeans.records import FloatArray
+from cloister.privacy.mechanisms import Release
+from cloister.privacy.units import Sensitivity
+from cloister.protocols.vertical.layout import IntArray
+from cloister.protocols.vertical.settings import Settings
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A stretch of a total that has one scale of noise.
+
+    Parameters
+    ----------
+    name
+        What is released, in plain words.
+    length
+        How many numbers.
+    touched
+        How many of them one record can change at most.
+    l2_squared
+        The most that the squared L2 norm of one record's part can be, exactly.
+    sigma
+        The noise wanted on each number; None: exact.
+    """
+
+    name: str
+    length: int
+    touched: int
+    l2_squared: int
+    sigma: float | None
+
+    @property
+    def sensitivity(self) -> Sensitivity:
+        """For the accountant: |v|_1 <= sqrt(touched) |v|_2, and |v|_1 <= |v|_2^2 for integers."""
+        l1 = min(isqrt(self.touched * self.l2_squared), self.l2_squared)
+        return Sensitivity(l1=l1, l2_squared=self.l2_squared)
+
+    def release(self, settings: Settings) -> Release:
+        """The event that every role is charged for.
+
+        Privacy
+        -------
+        Neighbours: one aligned record added or removed. Sensitivity: `sensitivity`. Theorem: docs/proofs/vertical.md.
+        """
+        if self.sigma is None:
+            raise LocalProtocolError("an exact total must not be charged: it is no private release; this is a bug.")
+        return Release(
+            name=self.name,
+            mechanism=settings.released_mechanism(self.sigma),
+            sensitivity=self.sensitivity,
+            entries=self.length,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class HistogramQuery:
+    """How many records lie in each of Alice's cells and, at once, in each group of the encrypted cells.
+
+    Parameters
+    ----------
+    alice_cells
+        How many cells Alice has; the total is (alice_cells, groups), row by row.
+    group_of
+        (m,): the group of each encrypted cell, from 0, none left out.
+    sigma
+        The noise on each number; None: exact.
+    """
+
+    alice_cells: int
+    group_of: IntArray
+    sigma: float | None
+
+    @property
+    def name(self) -> str:
+        """What is released, in plain words."""
+        return "joint histogram"
+
+    @cached_property
+    def groups(self) -> int:
+        """How many groups there are."""
+        return int(self.group_of.max()) + 1
+
+    @property
+    def length(self) -> int:
+        """How many numbers the total has."""
+        return self.alice_cells * self.groups
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """A record is in one cell of Alice's and in one group: it adds 1 to one number."""
+        return (Part(name=self.name, length=self.length, touched=1, l2_squared=1, sigma=self.sigma),)
+
+    def to_bytes(self) -> bytes:
+        """Everything that the roles must agree on about it."""
+        return encode_context(self.name, self.alice_cells, self.group_of.tobytes(), repr(self.sigma))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LloydQuery:
+    """One round: for each cluster the records' offsets from its origin, clipped, and their number.
+
+    Columns are in session order: Alice's, then the encrypted ones. A total is k * d sums, cluster by cluster, and then
+    k counts.
+
+    Parameters
+    ----------
+    number
+        Which round, from 1.
+    centres
+        (k, d): a record joins the nearest, its encrypted columns taken to be where its cell's representative is.
+    origins
+        (k, d), in units: what offsets are measured from. The centres on the grid; all zero in an exact round.
+    units
+        How many units there are in 1.
+    constants
+        (k, m, d_B): the clipped offsets of the representatives, in units.
+    radius_alice
+        No offset of Alice's columns is longer, in units; None: they are not clipped.
+    radius_encrypted
+        No constant and residual together are longer, in units; None: not clipped.
+    sigma_sum, sigma_count
+        The noise on each sum and on each count; None: exact.
+    """
+
+    number: int
+    centres: FloatArray
+    origins: IntArray
+    units: int
+    constants: IntArray
+    radius_alice: int | None
+    radius_encrypted: int | None
+    sigma_sum: float | None
+    sigma_count: float | None
+
+    @property
+    def name(self) -> str:
+        """What is released, in plain words."""
+        return f"Lloyd round {self.number}"
+
+    @property
+    def clusters(self) -> int:
+        """K."""
+        return int(self.centres.shape[0])
+
+    @property
+    def dimensions(self) -> int:
+        """D."""
+        return int(self.centres.shape[1])
+
+    @property
+    def encrypted_count(self) -> int:
+        """d_B."""
+        return int(self.constants.shape[2])
+
+    @property
+    def alice_count(self) -> int:
+        """d_A."""
+        return self.dimensions - self.encrypted_count
+
+    @property
+    def length(self) -> int:
+        """How many numbers the total has."""
+        return self.clusters * (self.dimensions + 1)
+
+    @property
+    def l2_squared(self) -> int:
+        """Of one record's offsets: |a|^2 + |b|^2; 0 where they are not clipped."""
+        return (self.radius_alice or 0) ** 2 + (self.radius_encrypted or 0) ** 2
+
+    @property
+    def parts(self) -> tuple[Part, Part]:
+        """A record adds its offsets to one cluster's d sums, and 1 to that cluster's count."""
+        k, d = self.clusters, self.dimensions
+        sums, counts = f"{self.name}: sums of offsets", f"{self.name}: counts"
+        return (
+            Part(name=sums, length=k * d, touched=d, l2_squared=self.l2_squared, sigma=self.sigma_sum),
+            Part(name=counts, length=k, touched=1, l2_squared=1, sigma=self.sigma_count),
+        )
+
+    def split_total(self, total: IntArray) -> tuple[IntArray, IntArray]:
+        """Return the sums, (k, d), and the counts, (k,)."""
+        k, d = self.clusters, self.dimensions
+        return total[: k * d].reshape(k, d), total[k * d :]
+
+    def to_bytes(self) -> bytes:
+        """Everything that the roles must agree on about it."""
+        arrays = (self.centres.tobytes(), self.origins.tobytes(), self.constants.tobytes())
+        scales = (self.radius_alice, self.radius_encrypted, self.sigma_sum, self.sigma_count)
+        return encode_context(self.name, self.units, *arrays, *map(repr, scales))
+
+
+Query = HistogramQuery | LloydQuery
+Answer = TypeVar("Answer")
+Asking = Generator[Query, NDArray[np.int64], Answer]
+"""A part of the algorithm: yields queries, is sent the released totals, returns what it found."""

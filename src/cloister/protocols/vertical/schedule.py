@@ -1,0 +1,105 @@
+"""The stages of a session, in order: public, and the same for every role.
+
+::
+
+    prepare                all           codebooks that had to be paid for; commitments to coins
+    reveal                 key holders   the coins (collective keys only)
+    keys                   key holders   public keys, or shares of one; shares of shares where a threshold was agreed
+    relinearise, combine   key holders   keys for products of ciphertexts (joint cells under a collective key only)
+    upload 1, 2, ...       holders       their encrypted cells, to the computing party
+    for each query:
+        compute            Alice         the encrypted statistics, to the key holders; the last totals, to all
+        attend             key holders   who is there (with a threshold only)
+        decrypt            key holders   the noisy statistics, or shares of them, to Alice
+    finish                 Alice         the last totals, to all
+    close                  the others    everyone has the result
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal[
+    "prepare",
+    "reveal",
+    "keys",
+    "relinearise",
+    "combine",
+    "upload",
+    "mask",  # of a session for labels
+    "compute",
+    "attend",
+    "decrypt",
+    "finish",
+    "close",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """One step of the session.
+
+    Attributes
+    ----------
+    kind, index
+        What is done, and for the how manyth time.
+    members
+        Who has a turn.
+    label
+        In words, for progress and errors.
+    """
+
+    kind: Kind
+    index: int
+    members: tuple[int, ...]
+    label: str
+
+
+def list_stages(
+    *,
+    parties: int,
+    computing: int,
+    key_holders: tuple[int, ...],
+    encrypted: tuple[int, ...],
+    uploads: int,
+    queries: tuple[str, ...],
+    collective: bool,
+    threshold: bool,
+    joint: bool,
+) -> tuple[Stage, ...]:
+    """List all stages of a session.
+
+    Parameters
+    ----------
+    parties, computing, key_holders, encrypted
+        How many there are; who computes, who holds keys, whose columns are encrypted.
+    uploads
+        How many messages each holder of encrypted columns sends.
+    queries
+        The name of each.
+    collective, threshold, joint
+        Whether the key is shared, whether some of its holders may be absent, whether cells are joint ones.
+    """
+    everyone = tuple(range(1, parties + 1))
+    stages = [Stage(kind="prepare", index=0, members=everyone, label="preparing")]
+    if collective:
+        stages.append(Stage(kind="reveal", index=0, members=key_holders, label="tossing coins"))
+    stages.append(Stage(kind="keys", index=0, members=key_holders, label="making keys"))
+    if collective and joint:
+        stages.append(Stage(kind="relinearise", index=0, members=key_holders, label="making keys for products"))
+        stages.append(Stage(kind="combine", index=0, members=key_holders, label="joining keys for products"))
+    senders = tuple(sorted({*encrypted, computing}))
+    stages += [
+        Stage(kind="upload", index=i, members=senders, label=f"encrypting columns ({i + 1} of {uploads})")
+        for i in range(uploads)
+    ]
+    for i, name in enumerate(queries):
+        stages.append(Stage(kind="compute", index=i, members=(computing,), label=f"{name}: computing on ciphertexts"))
+        if threshold:
+            stages.append(Stage(kind="attend", index=i, members=key_holders, label=f"{name}: who is there"))
+        stages.append(Stage(kind="decrypt", index=i, members=key_holders, label=f"{name}: decrypting"))
+    stages.append(Stage(kind="finish", index=0, members=(computing,), label="reading the last totals"))
+    others = tuple(party for party in everyone if party != computing)
+    stages.append(Stage(kind="close", index=0, members=others, label="handing out the result"))
+    return tuple(stages)

@@ -1,0 +1,296 @@
+"""A10: parties vanish, frames are lost, repeated, reordered or damaged: a session ends rightly or not at all."""
+
+import numpy as np
+import pytest
+
+from cloister.errors import RemoteProtocolError, TooFewPartiesError
+from cloister.protocols.vertical import computing, coordinator
+from cloister.protocols.vertical.messages import Done, Letter, Post, Turn
+from cloister.runtime import Fault, FaultKind
+from tests.protocols.vertical.sessions import TINY, Session, list_steps
+from tests.protocols.vertical.tables import mixture
+
+TABLE = mixture(60, 2, 2, seed=5)
+MODELS = {
+    "two-party": {},
+    "server-aided": {"columns": ((0,), (), (1,)), "model": "server-aided", "key_holder": 2},
+    "collective": {"columns": ((0,), (1,), ()), "model": "collective"},
+    "threshold": {"columns": ((0,), (1,), (), ()), "model": "collective", "threshold": 2},
+}
+
+
+def make(model, **options):
+    return Session(TABLE, **{**MODELS[model], **TINY, **options})
+
+
+def total_steps(session, party):
+    """Every step in which a party has a turn, the opening ones included."""
+    return [0, 1 if party == 1 else 2, 3, *list_steps(session.agreement, party)]
+
+
+@pytest.mark.parametrize("kind", [FaultKind.DROP_REQUEST, FaultKind.DROP_REPLY, FaultKind.CRASH], ids=lambda k: k.name)
+@pytest.mark.parametrize("model", ["two-party", "server-aided", "collective"])
+def test_a_party_that_is_missed_in_any_step_ends_the_session(model, kind):
+    for party in make(model).classes:
+        for step in total_steps(make(model), party):
+            with pytest.raises(TooFewPartiesError):
+                make(model).run(faults=[Fault(kind, party, step)])
+
+
+def test_with_a_threshold_only_absent_key_holders_are_missed_without_harm():
+    expected = make("threshold", budget=None).run().alice.centres
+    for party in (1, 2, 3):
+        session = make("threshold")
+        may_miss = list_steps(session.agreement, party, "attend", "close")
+        for step in total_steps(session, party):
+            exact = make("threshold", budget=None)
+            if step in may_miss:
+                played = exact.run(faults=[Fault(FaultKind.DROP_REQUEST, party, step)])
+                assert np.array_equal(played.alice.centres, expected)
+            else:
+                with pytest.raises(TooFewPartiesError):
+                    exact.run(faults=[Fault(FaultKind.DROP_REQUEST, party, step)])
+
+
+@pytest.mark.parametrize("kind", [FaultKind.DROP_REQUEST, FaultKind.DROP_REPLY], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("party", [2, 3, 4])
+@pytest.mark.parametrize("exact", [True, False])
+def test_a_key_holder_may_be_absent_in_any_round_and_come_back(party, kind, exact):
+    """Others decrypt; what it missed it is given later, its key shares among it; in the end it has the same result."""
+    options = {"budget": None} if exact else {}
+    attend = list_steps(make("threshold").agreement, party, "attend")
+    for missed in ([attend[0]], [attend[1]]):
+        session = make("threshold", **options)
+        played = session.run(faults=[Fault(kind, party, step) for step in missed])
+        decryptors = played.run.result.decryptors
+        absent = [attend.index(step) for step in missed]
+        for i, members in enumerate(decryptors):
+            assert len(members) == 2
+            assert not (i in absent and party in members)
+        rehearsal = played.rehearse()
+        for member in played.parties:
+            assert member.finished
+            assert member.finding.to_bytes() == rehearsal.finding.to_bytes()
+        if not exact:
+            for number in (2, 3, 4):
+                names = [release.name for release in session.releases(number) if release.name.startswith("Lloyd")]
+                assert len(names) == 2 * sum(number in members for members in decryptors)
+
+
+def test_a_holder_that_was_absent_first_decrypts_later():
+    """Party 3 misses the first round, party 4 the second: each must have its point of the key when it is needed."""
+    session = make("threshold", budget=None)
+    first, second = list_steps(session.agreement, 3, "attend")
+    faults = [Fault(FaultKind.DROP_REQUEST, 3, first), Fault(FaultKind.DROP_REQUEST, 4, second)]
+    played = session.run(faults=faults)
+    assert played.run.result.decryptors == ((2, 4), (2, 3))
+    assert np.array_equal(played.alice.centres, make("threshold", budget=None).run().alice.centres)
+
+
+def test_too_few_key_holders_end_the_session():
+    session = make("threshold")
+    step = list_steps(session.agreement, 3, "attend")[0]
+    with pytest.raises(TooFewPartiesError, match="at least 2 of 3 key holders must be there to decrypt; 1 are"):
+        session.run(faults=[Fault(FaultKind.CRASH, party, step) for party in (3, 4)])
+
+
+def test_a_key_holder_that_is_gone_for_good_does_not_have_the_result_and_the_others_do():
+    session = make("threshold", budget=None)
+    step = list_steps(session.agreement, 4, "attend")[0]
+    played = session.run(faults=[Fault(FaultKind.CRASH, 4, step)])
+    assert [party.finished for party in played.parties] == [True, True, True, False]
+
+
+@pytest.mark.parametrize("model", ["two-party", "threshold"])
+@pytest.mark.parametrize(
+    "kind", [FaultKind.DUPLICATE_REQUEST, FaultKind.DUPLICATE_REPLY, FaultKind.REORDER], ids=lambda kind: kind.name
+)
+def test_repeated_and_reordered_frames_change_nothing(model, kind):
+    expected = make(model).run()
+    session = make(model)
+    faults = [Fault(kind, party, step) for party in session.classes for step in total_steps(session, party)]
+    played = session.run(faults=faults)
+    assert np.array_equal(played.alice.centres, expected.alice.centres)
+    for number in session.classes:
+        assert session.releases(number) == expected.session.releases(number)
+
+
+@pytest.mark.parametrize("model", ["two-party", "threshold"])
+@pytest.mark.parametrize("kind", [FaultKind.CORRUPT_REQUEST, FaultKind.CORRUPT_REPLY], ids=lambda kind: kind.name)
+def test_a_flipped_bit_is_noticed(model, kind):
+    """The session ends, or goes on without a holder that may be absent: never with another result."""
+    expected = make(model, budget=None).run().alice.centres
+    ended = 0
+    for party in make(model).classes:
+        for step in total_steps(make(model), party):
+            try:
+                played = make(model, budget=None).run(faults=[Fault(kind, party, step)])
+            except TooFewPartiesError:
+                ended += 1
+            else:
+                assert np.array_equal(played.alice.centres, expected)
+    assert ended > 10
+
+
+class Changed:
+    """A party whose requests pass through a function first: a relay that leaves the protocol."""
+
+    def __init__(self, party, change):
+        self._party, self._change = party, change
+        self.refusals = []
+
+    def __getattr__(self, name):
+        return getattr(self._party, name)
+
+    def handle(self, request):
+        try:
+            return self._party.handle(self._change(request) if isinstance(request, Turn) else request)
+        except RemoteProtocolError as error:
+            self.refusals.append(str(error))
+            raise
+
+
+def run_changed(model, number, change, **options):
+    session = make(model, **options)
+    real = session.party
+    session.party = lambda n: Changed(real(n), change) if n == number else real(n)
+    return session.run()
+
+
+def refused_by(model, number, change):
+    """Why a party refused what a relay made of its turns; the session has ended then."""
+    session = make(model)
+    real, party = session.party, Changed(session.party(number), change)
+    session.party = lambda n: party if n == number else real(n)
+    with pytest.raises(TooFewPartiesError):
+        session.run()
+    return party.refusals
+
+
+def test_shares_made_for_other_members_are_refused():
+    """The relay tells one holder of another set: its share would not fit, and the sum be anything."""
+
+    def other_members(turn):
+        return Turn(turn.stage, (2, 4), turn.posts, turn.letters) if turn.members == (2, 3) else turn
+
+    with pytest.raises(TooFewPartiesError):
+        run_changed("threshold", 2, other_members, budget=None)
+
+
+def test_posts_of_the_past_are_passed_over_and_of_the_future_refused():
+    kept = []
+
+    def again(turn):
+        kept.extend(turn.posts)
+        return Turn(turn.stage, turn.members, tuple(kept), turn.letters)
+
+    expected = make("two-party", budget=None).run().alice.centres
+    assert np.array_equal(run_changed("two-party", 2, again, budget=None).parties[1].centres, expected)
+
+    def later(turn):
+        posts = tuple(Post(post.author, turn.stage, post.box) for post in turn.posts)
+        return Turn(turn.stage, turn.members, posts, turn.letters)
+
+    (reason,) = refused_by("two-party", 2, later)
+    assert "boxes must come from stages before" in reason
+
+
+@pytest.mark.parametrize(("number", "what"), [(1, "posts"), (1, "letters"), (2, "posts"), (2, "letters")])
+def test_a_relay_that_keeps_boxes_back_ends_the_session(number, what):
+    def keep_back(turn):
+        return Turn(turn.stage, turn.members, *((), turn.letters) if what == "posts" else (turn.posts, ()))
+
+    assert refused_by("two-party", number, keep_back)
+
+
+def test_a_relay_cannot_pass_boxes_off_as_others():
+    """Contents of one stage, author or recipient do not open as another's."""
+
+    def other_stage(turn):
+        posts = tuple(Post(post.author, max(post.stage - 1, 0), post.box) for post in turn.posts)
+        return Turn(turn.stage, turn.members, posts, turn.letters)
+
+    def other_author(turn):
+        posts = tuple(Post(3 - post.author, post.stage, post.box) for post in turn.posts)
+        return Turn(turn.stage, turn.members, posts, turn.letters)
+
+    def other_recipient(turn):
+        letters = tuple(Letter(x.sender, x.sender, x.stage, x.box) for x in turn.letters)
+        return Turn(turn.stage, turn.members, turn.posts, letters)
+
+    def post_as_letter(turn):
+        letters = tuple(Letter(post.author, 1, post.stage, post.box) for post in turn.posts)
+        return Turn(turn.stage, turn.members, turn.posts, letters)
+
+    for change, reason in [
+        (other_stage, "must be sealed under the secret"),
+        (other_author, "must be sealed under the secret"),
+        (other_recipient, "be addressed to us"),
+        (post_as_letter, "must be sealed under the secret"),
+    ]:
+        assert reason in refused_by("two-party", 1, change)[0]
+
+
+# --- a second answer ---------------------------------------------------------------------------------------------
+
+
+def run_with_old_answer(monkeypatch, model):
+    """Alice sends the first round's masks again, as an answer to the second round's question."""
+    session, packed = make(model), []
+    real = computing.pack_answer
+
+    def pack_first(batch, digest):
+        packed.append(batch)
+        return real(packed[0], digest)
+
+    monkeypatch.setattr(computing, "pack_answer", pack_first)
+    with pytest.raises(TooFewPartiesError, match="Lloyd round 2: decrypting"):
+        session.run()
+    assert len(packed) == 2
+    return session
+
+
+def test_an_answer_is_decrypted_once(monkeypatch):
+    session = run_with_old_answer(monkeypatch, "two-party")
+    charged = [release.name for release in session.releases(2)]
+    assert "Lloyd round 1: counts" in charged
+    assert "Lloyd round 2: counts" not in charged  # refused before anything is paid or drawn
+    assert len(session.duties[2].sampler.drawn) == len(charged)
+
+
+@pytest.mark.parametrize("model", ["collective", "threshold"])
+def test_a_share_of_an_answer_is_given_once(monkeypatch, model):
+    run_with_old_answer(monkeypatch, model)
+
+
+def test_a_turn_is_taken_once_and_only_after_the_parties_have_met():
+    session = make("two-party")
+    played = session.run(record_views=True)
+    turns = [entry.message for entry in played.run.views[1] if isinstance(entry.message, Turn)]
+    for turn in turns:
+        with pytest.raises(RemoteProtocolError, match="never back"):
+            played.alice.handle(turn)
+    with pytest.raises(RemoteProtocolError, match="after the parties have met"):
+        session.party(1).handle(turns[0])
+
+
+# --- what the relay checks ---------------------------------------------------------------------------------------
+
+
+def test_the_relay_refuses_letters_that_are_not_their_senders():
+    stage = make("two-party").agreement.schedule[0]
+    check = coordinator._check_done(2, 0, stage)
+    letter = Letter(1, 2, 0, b"box")
+    check(1, Done(None, (letter,)))
+    wrong = [
+        (letter, letter),
+        (Letter(2, 1, 0, b"box"),),
+        (Letter(1, 2, 1, b"box"),),
+        (Letter(1, 3, 0, b"box"),),
+        (Letter(1, 1, 0, b"box"),),
+    ]
+    for letters in wrong:
+        with pytest.raises(RemoteProtocolError, match="must write its own letters"):
+            check(1, Done(None, letters))
+    with pytest.raises(RemoteProtocolError, match="must answer with Done"):
+        check(1, letter)

@@ -1,0 +1,87 @@
+"""Queries: what is charged for them, and what the roles compare."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from cloister.errors import LocalProtocolError
+from cloister.privacy.costs import rho_of
+from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum
+from cloister.privacy.placement import Shared
+from cloister.protocols.vertical.query import HistogramQuery, LloydQuery
+from tests.protocols.vertical.tables import make
+
+HISTOGRAM = HistogramQuery(alice_cells=4, group_of=np.array([0, 0, 1, 2, 2]), sigma=3.0)
+LLOYD = LloydQuery(
+    number=1,
+    centres=np.zeros((3, 4)),
+    origins=np.zeros((3, 4), dtype=np.int64),
+    units=256,
+    constants=np.zeros((3, 5, 2), dtype=np.int64),
+    radius_alice=30,
+    radius_encrypted=40,
+    sigma_sum=100.0,
+    sigma_count=5.0,
+)
+
+
+def test_lengths_and_parts():
+    assert HISTOGRAM.length == 12
+    assert LLOYD.length == 15
+    assert (LLOYD.alice_count, LLOYD.encrypted_count) == (2, 2)
+    for query in (HISTOGRAM, LLOYD):
+        assert sum(part.length for part in query.parts) == query.length
+    sums, counts = LLOYD.parts
+    assert (sums.sensitivity.l2_squared, sums.sensitivity.l1) == (2500, 100)
+    assert (counts.sensitivity.l2_squared, counts.sensitivity.l1) == (1, 1)
+
+
+def test_a_total_is_sums_and_then_counts():
+    sums, counts = LLOYD.split_total(np.arange(15))
+    assert sums[1].tolist() == [4, 5, 6, 7]
+    assert counts.tolist() == [12, 13, 14]
+
+
+def test_releases_cost_what_the_parts_say_against_any_allowed_coalition():
+    public = make(100)
+    sums, counts = (part.release(public) for part in LLOYD.parts)
+    assert sums.mechanism == DiscreteGaussian(sigma=100.0)
+    assert rho_of(sums) == pytest.approx(2500 / (2 * 100.0**2))
+    assert rho_of(counts) == pytest.approx(1 / (2 * 5.0**2))
+    shared = replace(public, placement=Shared(parties=3, colluding_max=1))
+    event = LLOYD.parts[0].release(shared)
+    assert isinstance(event.mechanism, DiscreteGaussianSum)
+    assert rho_of(event) <= rho_of(sums) * (1 + 1e-9)
+
+
+def test_exact_totals_are_never_charged():
+    with pytest.raises(LocalProtocolError, match="must not be charged"):
+        replace(HISTOGRAM, sigma=None).parts[0].release(make(100, epsilon=None))
+
+
+@pytest.mark.parametrize(
+    ("query", "changes"),
+    [
+        (HISTOGRAM, {"alice_cells": 5, "group_of": np.array([0, 1, 1, 2, 2]), "sigma": 3.5}),
+        (
+            LLOYD,
+            {
+                "number": 2,
+                "centres": np.ones((3, 4)),
+                "origins": np.ones((3, 4), dtype=np.int64),
+                "units": 512,
+                "constants": np.ones((3, 5, 2), dtype=np.int64),
+                "radius_alice": 31,
+                "radius_encrypted": None,
+                "sigma_sum": 101.0,
+                "sigma_count": None,
+            },
+        ),
+    ],
+    ids=["histogram", "lloyd"],
+)
+def test_what_the_roles_compare_covers_every_field(query, changes):
+    assert set(changes) == set(query.__dataclass_fields__)
+    texts = {replace(query, **{name: value}).to_bytes() for name, value in changes.items()}
+    assert len(texts | {query.to_bytes()}) == len(changes) + 1

@@ -1,0 +1,212 @@
+"""A12: a session decrypts to what the algorithm finds in the clear, to the last digit, for every model; A1: books."""
+
+import numpy as np
+import pytest
+
+from cloister.errors import LocalProtocolError, TooFewPartiesError
+from cloister.privacy.calibration import rho_for
+from cloister.privacy.costs import rho_of
+from cloister.protocols.leakage import Learns
+from cloister.protocols.vertical import agreement as agreement_module
+from cloister.protocols.vertical.flood import ChargedFlood
+from cloister.protocols.vertical.leakage import describe_leakage
+from cloister.protocols.vertical.query import LloydQuery
+from cloister.runtime import Fault, FaultKind
+from tests.protocols.vertical.sessions import BUDGET, CASES, Session, list_steps, make_case, play_case
+from tests.protocols.vertical.tables import mixture
+
+
+def cluster_by_cells(played):
+    """Lloyd's algorithm in which encrypted columns decide by their cell's representative; written out anew."""
+    settings, codebooks = played.session.settings, played.alice.codebooks
+    layout, units = settings.layout, settings.units
+    first = next(query for query in played.queries() if isinstance(query, LloydQuery))
+    table = layout.to_session(played.session.table)
+    columns = layout.alice_count
+    seen, counted, at = table.copy(), np.rint(table * units), columns
+    for holder in codebooks.holders:
+        own = slice(at, at + holder.columns)
+        gaps = ((table[:, None, own] - holder.reps) ** 2).sum(axis=2)
+        seen[:, own] = holder.reps[gaps.argmin(axis=1)]
+        at += holder.columns
+    if not settings.has_residuals:
+        counted[:, columns:] = seen[:, columns:] * units
+    centres = first.centres.copy()
+    for _ in range(settings.rounds_made):
+        labels = ((seen[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+        for i in set(labels.tolist()):
+            centres[i] = counted[labels == i].sum(axis=0) / units / (labels == i).sum()
+    return layout.to_job(centres)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_without_a_budget_every_total_is_exact_and_the_centres_are_lloyds(name):
+    played = play_case(name, exact=True)
+    assert len(played.totals) == len(played.session.agreement.queries)
+    for total, exact in zip(played.totals, played.exact_totals(), strict=True):
+        assert np.array_equal(total, exact)
+    for party in played.parties:
+        assert np.array_equal(party.centres, cluster_by_cells(played))
+        assert party.finding.weights.sum() == len(played.session.table)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_with_a_budget_it_is_the_rehearsal_with_the_same_noise(name):
+    played = play_case(name)
+    rehearsal = played.rehearse()
+    assert all(np.array_equal(a, b) for a, b in zip(played.totals, rehearsal.totals, strict=True))
+    for total, exact in zip(played.totals, played.exact_totals(), strict=True):
+        assert not np.array_equal(total, exact)
+    for party in played.parties:
+        assert party.finished
+        assert party.finding.to_bytes() == rehearsal.finding.to_bytes()
+        assert all(np.array_equal(a, b) for a, b in zip(party.released_totals, played.totals, strict=True))
+
+
+def test_the_cases_are_what_they_are_called():
+    agreements = {name: play_case(name).session.agreement for name in CASES}
+    assert agreements["two blocks, far start"].blocks == 3
+    assert play_case("two blocks, far start", exact=True).session.agreement.blocks == 2
+    assert agreements["two clusters"].settings.records < agreements["two clusters"].block_records
+    assert {agreement.model for agreement in agreements.values()} == {"two-party", "server-aided", "collective"}
+    assert sum(isinstance(agreement.flood, ChargedFlood) for agreement in agreements.values()) == 6
+    assert {len(agreement.encrypted) for agreement in agreements.values() if agreement.is_joint} == {2, 3}
+    assert play_case("residuals").session.settings.has_residuals
+
+
+def test_several_uploads_are_one_upload_cut(monkeypatch):
+    table = mixture(4500, 2, 3, seed=3)
+    options = {"cells": 4, "start": "random", "rounds": 1}
+    whole = Session(table, **options)
+    assert whole.agreement.uploads == 1
+    expected = whole.run()
+    monkeypatch.setattr(agreement_module, "_UPLOAD_BYTES", 1)
+    cut = Session(table, **options)
+    assert cut.agreement.uploads == cut.agreement.blocks == 3
+    assert np.array_equal(cut.run().alice.centres, expected.alice.centres)
+
+
+def test_a_seed_repeats_a_session_and_threads_do_not_change_it():
+    runs = [make_case("collective").run(threads=threads) for threads in (1, 3)]
+    assert len({played.run.transcript_sha256 for played in runs}) == 1
+    other = make_case("collective", seed=8).run()
+    assert other.run.transcript_sha256 != runs[0].run.transcript_sha256
+
+
+# --- A1: the books -----------------------------------------------------------------------------------------------
+
+
+def expected_charges(played, number):
+    """What a party must be charged for: its codebook, every pass that it adds noise to, and Alice for her flood."""
+    agreement, settings = played.session.agreement, played.session.settings
+    own = played.parties[number - 1]._own_codebook
+    expected = [] if own is None else list(own.releases)
+    for query, decryptors in zip(played.queries(), played.run.result.decryptors, strict=True):
+        if number == agreement.computing or number in decryptors:
+            expected += [part.release(settings) for part in query.parts]
+        if number == agreement.computing and isinstance(agreement.flood, ChargedFlood):
+            expected.append(agreement.flood.price(query))
+    return expected
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_party_is_charged_for_what_it_had_a_part_in_and_all_of_it_fits_the_budget(name):
+    played = play_case(name)
+    for number in played.session.classes:
+        assert list(played.session.releases(number)) == expected_charges(played, number)
+        assert played.session.duties[number].charger.spent().epsilon <= BUDGET.epsilon
+    # Each codebook is one party's, passes and floods are everyone's: all of them together are within the budget.
+    assert sum(map(rho_of, list_all_releases(played))) <= rho_for(BUDGET)
+
+
+def list_all_releases(played):
+    """All releases of a session once: those of each codebook, of each pass, of each flood."""
+    own = [release for party in played.parties if party._own_codebook for release in party._own_codebook.releases]
+    computing = played.session.agreement.computing
+    start = len(played.alice._own_codebook.releases)
+    return own + list(played.session.releases(computing))[start:]
+
+
+@pytest.mark.parametrize("name", ["two clusters", "residuals", "many clusters", "collective"])
+def test_the_budget_is_nearly_spent_by_what_runs(name):
+    assert sum(map(rho_of, list_all_releases(play_case(name)))) > 0.8 * rho_for(BUDGET)
+
+
+def test_every_draw_of_noise_was_charged_first_and_has_the_charged_mechanism():
+    for name in CASES:
+        played = play_case(name)
+        settings = played.session.settings
+        for number in played.session.classes:
+            agreement = played.session.agreement
+            passes = [
+                query
+                for query, decryptors in zip(played.queries(), played.run.result.decryptors, strict=True)
+                if number == agreement.computing or number in decryptors
+            ]
+            for query, shares in zip(passes, played.shares_of(number), strict=True):
+                assert [mechanism for mechanism, _ in shares] == [settings.share_of(part.sigma) for part in query.parts]
+
+
+@pytest.mark.parametrize("party", [1, 2])
+def test_after_an_abort_what_was_released_is_charged_and_nothing_else_was_drawn(party):
+    whole = play_case("two clusters")
+    for step in list_steps(whole.session.agreement, party):
+        session = make_case("two clusters")
+        with pytest.raises(TooFewPartiesError):
+            session.run(faults=[Fault(FaultKind.CRASH, party, step)])
+        for number in (1, 2):
+            charged, all_of_them = session.releases(number), whole.session.releases(number)
+            assert charged == all_of_them[: len(charged)]
+            assert len(session.duties[number].sampler.drawn) == len(charged)
+
+
+# --- the leakage table -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("name", CASES)
+def test_the_table_says_what_the_roles_have_in_the_end(name, exact):
+    played = play_case(name, exact=exact)
+    table = describe_leakage(played.session.agreement)
+    assert {row.learns for row in table.rows if row.role == "coordinator"} == {Learns.NOTHING}
+    released = Learns.EXACT if exact else Learns.NOISY
+    assert table.learns("party", "totals") is table.learns("party", "codebooks") is released
+    assert table.learns("party", "sums") is (Learns.EXACT if exact else Learns.NOTHING)
+    assert table.learns("party", "columns") is Learns.OWN
+    for party in played.parties:
+        assert party._columns.shape[1] == len(played.session.columns[party.number - 1])
+        same = [np.array_equal(a, b) for a, b in zip(party.released_totals, played.exact_totals(), strict=True)]
+        assert all(same) if exact else not any(same)
+
+
+def test_who_breaks_it_is_said_for_each_model():
+    def breaks(name, **options):
+        return describe_leakage(make_case(name, **options).agreement).breaks_if
+
+    assert breaks("two clusters").startswith("Two parties: there is nobody to collude with")
+    assert breaks("server-aided").startswith("The computing party and the key holder together")
+    assert "and all 2 key holders together" in breaks("collective")
+    assert "Or more than 2 that tell each other their noise" in breaks("collective")
+    assert "and any 2 key holders together" in breaks("threshold")
+    assert "their noise" not in breaks("threshold", exact=True)
+
+
+# --- what a party refuses of its own program ---------------------------------------------------------------------
+
+
+def test_a_party_with_other_records_or_without_books_is_refused():
+    session = make_case("two clusters")
+    session.table = session.table[1:]
+    with pytest.raises(LocalProtocolError, match="all 300 aligned records; it brings 299"):
+        session.party(1)
+    session = make_case("two clusters")
+    session.duties[1] = None
+    with pytest.raises(LocalProtocolError, match="books exactly where there is a budget"):
+        session.party(1)
+
+
+def test_nothing_is_found_before_the_end():
+    party = make_case("two clusters").party(1)
+    assert party.released_totals == ()
+    with pytest.raises(LocalProtocolError, match="must be finished"):
+        _ = party.centres

@@ -1,0 +1,209 @@
+"""Vertical jobs, end to end: nearly the joint result, the same books and the same promise at every party."""
+
+import dataclasses
+import logging
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cloister.crypto import Identity, SeededEntropy
+from cloister.data import Column
+from cloister.data.samples.customers import write_customers
+from cloister.errors import BudgetError, CloisterError, ConfigError
+from cloister.job import Budget, DataOptions, Job, JobParty, ProtocolOptions, load_job
+from cloister.privacy.calibration import rho_for
+from cloister.privacy.costs import rho_of
+from cloister.privacy.ledger import Ledger
+from cloister.privacy.zcdp import epsilon_of_rho
+from cloister.report import write_result
+from cloister.simulation import simulate
+from cloister.simulation.vertical import make_envelope, make_vertical_agreement, make_vertical_settings
+from tests.data.test_canary import everything_said
+from tests.harness import blobs
+
+NAMES = ("age", "income", "visits", "calls")
+COLUMNS = tuple(Column(name=name, low=0, high=100) for name in NAMES)
+UNIT = blobs(600, 4, 3, seed=6)
+TABLE = 50 + 50 * UNIT
+BUDGET = Budget(epsilon=2.0, delta=1e-6)
+HELD = {"a": NAMES[:2], "b": NAMES[2:3], "c": NAMES[3:], "d": (), "e": ()}
+
+
+def make_job(parties="ab", *, held=HELD, budget=BUDGET, k=3, ledger=None, folder=None, **options):
+    kept = {name: held[name] for name in parties}
+    columns = tuple(column for column in COLUMNS if any(column.name in own for own in kept.values()))
+    return Job(
+        name="columns",
+        k=k,
+        columns=columns,
+        parties=tuple(JobParty(name=name, columns=own) for name, own in kept.items()),
+        protocol=ProtocolOptions(name="vertical", **options),
+        budget=budget,
+        data=DataOptions(aligned=True, records=len(TABLE)),
+        seed=4,
+        **({} if ledger is None else {"ledger": ledger, "folder": folder}),
+    )
+
+
+def sources_of(job):
+    frame = pd.DataFrame(TABLE, columns=list(NAMES))
+    return {party.name: frame[list(party.columns)] for party in job.parties if party.columns}
+
+
+def play(job, **options):
+    return simulate(job, sources=sources_of(job), **options)
+
+
+MODELS = {
+    "two-party": {},
+    "server-aided": {"parties": "abd", "model": "server-aided", "computing": "a", "key_holder": "d", "cells": 8},
+    "collective": {"parties": "abd", "computing": "a", "cells": 8},
+    "threshold": {"parties": "abde", "computing": "a", "threshold": 2, "cells": 4},
+    "joint": {"parties": "abc", "computing": "a", "cells": 4},
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_private_job_finds_nearly_what_one_joint_table_gives_within_its_budget(name):
+    job = make_job(**MODELS[name])
+    result = play(job)
+    assert result.protocol == "vertical"
+    assert result.centres.shape == (3, len(job.columns))
+    assert (result.centres >= 0).all()
+    assert (result.centres <= 100).all()
+    assert 0.99 < result.evaluation.ratio < 1.6
+    assert sum(result.cluster_records) == pytest.approx(len(TABLE), rel=0.3)
+    card = result.card
+    assert 0.9 * BUDGET.epsilon < card.epsilon <= BUDGET.epsilon
+    assert sum(release.rho for release in card.releases) <= rho_for(BUDGET)
+    assert any("For the values of a record that they know to be there" in line for line in card.not_promised)
+    shares = 2 if name in ("two-party", "server-aided") else 3
+    assert make_vertical_settings(job, len(TABLE)).placement.parties == shares
+    assert ("each adds all of it" if shares == 2 else "each of the 2 that decrypt") in card.who_adds_noise
+    assert any("computed on ciphertexts" in note for note in result.notes)
+    relay = [row for row in result.leakage if "relay" in row.role]
+    assert [row.how for row in relay] == ["nothing of"]
+
+
+def test_the_promise_for_known_records_is_what_the_settings_say():
+    job = make_job()
+    settings = make_vertical_settings(job, len(TABLE))
+    weaker = epsilon_of_rho(settings.replacement_rho + 4 * settings.flood_rho, BUDGET.delta)
+    line = next(line for line in play(job, evaluate=False).card.not_promised if "known" in line or "know to be" in line)
+    assert f"epsilon {weaker:.4g}" in line
+    assert BUDGET.epsilon < weaker < 4 * BUDGET.epsilon
+
+
+def test_without_a_budget_there_is_no_card_and_the_result_says_so():
+    result = play(make_job(budget=None))
+    assert result.card is None
+    assert 0.99 < result.evaluation.ratio < 1.02
+    assert any("nothing here is differentially private" in note for note in result.notes)
+    sums = next(row for row in result.leakage if "without noise" in row.what and "party" in row.role)
+    assert sums.how == "exactly"
+    assert sum(result.cluster_records) == len(TABLE)
+
+
+def test_a_seed_repeats_a_job():
+    first, again = (play(make_job(), evaluate=False) for _ in range(2))
+    assert first.transcript_sha256 == again.transcript_sha256
+    assert np.array_equal(first.centres, again.centres)
+    other = play(dataclasses.replace(make_job(), seed=5), evaluate=False)
+    assert other.transcript_sha256 != first.transcript_sha256
+
+
+@pytest.mark.parametrize("name", ["two-party", "server-aided", "threshold"])
+def test_every_ledger_pays_for_the_whole_job_once(name, tmp_path):
+    """Also that of a party which adds no noise: its columns are in every total."""
+    job = make_job(**MODELS[name], ledger="books", folder=tmp_path)
+    result = play(job, evaluate=False)
+    for party in job.parties:
+        if party.columns:
+            (entry,) = Ledger(tmp_path / "books" / f"{party.name}.ledger", create=False).summarise(delta=1e-6)
+            assert entry.charges == 1
+            assert entry.epsilon == pytest.approx(result.card.epsilon, rel=1e-9)
+            assert entry.epsilon <= BUDGET.epsilon
+
+
+def make_agreement(job):
+    directory = tuple(Identity(SeededEntropy(1, party.name)).public_bytes for party in job.parties)
+    return make_vertical_agreement(job, directory, records=len(TABLE), alignment="digest")
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 20.0])
+def test_the_envelope_is_the_budget_and_no_more(name, epsilon):
+    budget = Budget(epsilon=epsilon, delta=1e-6)
+    agreement = make_agreement(make_job(**MODELS[name], budget=budget))
+    rho = rho_of(make_envelope(agreement))
+    assert 0.999999 * rho_for(budget) < rho <= rho_for(budget)
+    settings = agreement.settings
+    assert settings.rho + settings.flood_rho <= rho * (1 + 1e-9)
+
+
+def test_the_agreement_is_of_the_jobs_columns_bounds_and_alignment():
+    job = make_job()
+    directory = tuple(Identity(SeededEntropy(1, party.name)).public_bytes for party in job.parties)
+
+    def digest(changed, **options):
+        made = {"records": len(TABLE), "alignment": "digest", **options}
+        return make_vertical_agreement(changed, directory, **made).digest
+
+    wider = dataclasses.replace(job, columns=(Column(name="age", low=0, high=120), *job.columns[1:]))
+    others = [
+        digest(job, alignment="other"),
+        digest(job, records=599),
+        digest(wider),
+        digest(dataclasses.replace(job, k=4)),
+        digest(make_job(computing="b")),
+    ]
+    assert len({digest(job), *others}) == 6
+
+
+def test_settings_are_of_vertical_jobs_only():
+    parties = tuple(JobParty(name=name) for name in "abc")
+    job = Job(name="rows", k=3, columns=COLUMNS, parties=parties, protocol=ProtocolOptions(name="secfc"))
+    with pytest.raises(ConfigError, match="protocol must be vertical to have its settings; got secfc"):
+        make_vertical_settings(job, 10)
+
+
+def test_a_job_that_would_pass_a_cap_is_refused_before_anything_is_sent(tmp_path):
+    job = make_job(ledger="books", folder=tmp_path)
+    play(job, evaluate=False)
+    ledger = Ledger(tmp_path / "books" / "b.ledger", create=False)
+    (entry,) = ledger.summarise(delta=1e-6)
+    ledger.set_cap(entry.fingerprint, Budget(epsilon=2.5, delta=1e-6), reason="test")
+    steps = []
+    with pytest.raises(BudgetError, match=r"^party 'b'"):
+        play(job, on_progress=steps.append)
+    assert steps == []
+    for party in job.parties:
+        (after,) = Ledger(tmp_path / "books" / f"{party.name}.ledger", create=False).summarise(delta=1e-6)
+        assert after.charges == 1
+
+
+def test_record_values_appear_nowhere(tmp_path, caplog):
+    """A14: a marked value in the records never reaches a log, a progress line, the result or an error."""
+    caplog.set_level(logging.DEBUG)
+    job, lines = make_job(), []
+    sources = sources_of(job)
+    sources["b"].iloc[3, 0] = 47.11471147
+    result = simulate(job, sources=sources, on_progress=lambda step: lines.append(repr(step)))
+    folder = write_result(result, tmp_path / "result")
+    seen = [*lines, caplog.text, repr(result), *(path.read_text("latin-1") for path in folder.iterdir())]
+    assert len(lines) > 10
+    assert "47114711" not in " ".join(seen)
+    sources["b"] = sources["b"].astype(object)
+    sources["b"].iloc[3, 0] = "8675309x"
+    with pytest.raises(CloisterError) as caught:
+        simulate(job, sources=sources)
+    assert "8675309" not in everything_said(caught.value)
+
+
+def test_the_sample_job_runs_as_it_is(tmp_path):
+    result = simulate(load_job(write_customers(tmp_path)))
+    assert result.centres.shape == (4, 4)
+    assert result.evaluation.ratio < 1.25
+    assert result.card.epsilon <= 1.0
+    assert result.card.private
