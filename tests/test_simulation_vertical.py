@@ -16,6 +16,7 @@ from cloister.privacy.calibration import rho_for
 from cloister.privacy.costs import rho_of
 from cloister.privacy.ledger import Ledger
 from cloister.privacy.zcdp import epsilon_of_rho
+from cloister.protocols.vertical.holder import HolderParty
 from cloister.report import write_result
 from cloister.simulation import simulate
 from cloister.simulation.vertical import make_envelope, make_vertical_agreement, make_vertical_settings
@@ -207,3 +208,38 @@ def test_the_sample_job_runs_as_it_is(tmp_path):
     assert result.evaluation.ratio < 1.25
     assert result.card.epsilon <= 1.0
     assert result.card.private
+
+
+def test_several_encrypted_parties_get_as_many_bits_as_there_is_room_for():
+    job = make_job("abc", budget=None, cells=4, iterations=1)
+    agreement = make_vertical_agreement(job, (b"x" * 32,) * 3, records=10**5, alignment=None)
+    assert agreement.settings.precision_bits < 16
+    named = dataclasses.replace(job, protocol=dataclasses.replace(job.protocol, offset_bits=16))
+    with pytest.raises(ConfigError, match="fewer fractional bits"):
+        make_vertical_agreement(named, (b"x" * 32,) * 3, records=10**5, alignment=None)
+
+
+def test_a_result_says_how_its_records_were_rounded():
+    notes = " ".join(play(make_job("abc", budget=None, cells=4, iterations=1)).notes)
+    assert "rounded to multiples of 2^-" in notes
+    assert "middles of their cells" in notes
+
+
+def test_a_delta_beyond_one_record_is_warned_of_and_a_small_epsilon_runs():
+    card = play(make_job(budget=Budget(epsilon=0.1, delta=0.01))).card
+    assert any("delta = 0.01 is larger than 1 / 600" in warning for warning in card.warnings)
+
+
+def test_keys_are_wiped_where_a_session_is_given_up(monkeypatch):
+    held = []
+    original = HolderParty._decrypt
+
+    def fail(self, opened):
+        held.append(self._keys)
+        original(self, opened)
+        raise ConfigError("given up")
+
+    monkeypatch.setattr(HolderParty, "_decrypt", fail)
+    with pytest.raises(ConfigError, match="given up"):
+        play(make_job())
+    assert "closed=True" in repr(held[0])

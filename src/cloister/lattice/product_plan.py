@@ -39,6 +39,8 @@ class JointLoad:
         Cells of each encrypted column holder, two or three of them.
     sum_max
         Largest absolute value of an answer, the reach of the privacy noise included.
+    factor_max
+        The largest factor by which a sum of encoded weights is multiplied: it multiplies the error, unreduced.
     key_holders
         How many secrets the key is a sum of.
     """
@@ -46,6 +48,7 @@ class JointLoad:
     records: int
     cells: tuple[int, ...]
     sum_max: int
+    factor_max: int = 1
     key_holders: int = 1
 
     def __post_init__(self) -> None:
@@ -54,7 +57,7 @@ class JointLoad:
                 f"joint cells are of {HOLDERS_MIN} or {HOLDERS_MAX} encrypted column holders; got {len(self.cells)}. "
                 "More holders need the comparison variant."
             )
-        if min(self.records, self.sum_max, self.key_holders, *self.cells) < 1:
+        if min(self.records, self.sum_max, self.factor_max, self.key_holders, *self.cells) < 1:
             raise ConfigError(f"all bounds of a joint load must be at least 1; got {self}.")
 
     @property
@@ -127,7 +130,7 @@ class ProductPlan:
             divisor_right=self._divisor(self.levels[-2]),
             divisor=self._ratio(len(self.levels) - 2),
             prime_count=self.levels[-2],
-            weight_norm=load.plaintext_modulus / 2 * sqrt(load.blocks * DEGREE),
+            weight_norm=load.factor_max * load.plaintext_modulus / 2 * sqrt(load.blocks * DEGREE),
             left_cells=prod(load.cells[:-1]),
             right_cells=load.cells[-1],
             blocks=load.blocks,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from math import ceil, log2
 
 from msgspec.structs import replace as replace_fields
 
@@ -23,7 +24,7 @@ from cloister.protocols.vertical.agreement import VerticalAgreement
 from cloister.protocols.vertical.codebook import Codebook
 from cloister.protocols.vertical.computing import ComputingParty
 from cloister.protocols.vertical.coordinator import coordinate_vertical
-from cloister.protocols.vertical.flood import ChargedFlood
+from cloister.protocols.vertical.flood import STATISTICAL_BITS, ChargedFlood
 from cloister.protocols.vertical.holder import HolderParty
 from cloister.protocols.vertical.leakage import describe_leakage
 from cloister.protocols.vertical.messages import CODEC
@@ -37,6 +38,8 @@ from cloister.simulation.stage import Played, Stage, find_common_centres
 from cloister.simulation.vertical_labels import join_runs, label_records
 from cloister.simulation_desks import Desks, open_desks
 
+_BITS_LEAST = 4
+_EXACT_BITS = 16
 _UNITS = 2**26
 """The envelope's sensitivity: any integer will do, its noise follows from it."""
 
@@ -74,17 +77,25 @@ def make_vertical_agreement(
     """Translate a vertical job into what its roles agree on."""
     roles = resolve_vertical(job)
     context = {"columns": [asdict(column) for column in job.columns], "alignment": alignment}
-    threshold = roles.threshold if roles.threshold < len(roles.key_holders) else None
-    return VerticalAgreement(
-        settings=make_vertical_settings(job, records),
-        model=roles.model,
-        computing=roles.computing + 1,
-        encrypted=tuple(party + 1 for party in roles.encrypted),
-        key_holders=tuple(party + 1 for party in roles.key_holders),
-        threshold=threshold,
-        directory=directory,
-        context=json.dumps(context, sort_keys=True),
-    )
+    settings = make_vertical_settings(job, records)
+    while True:
+        try:
+            return VerticalAgreement(
+                settings=settings,
+                model=roles.model,
+                computing=roles.computing + 1,
+                encrypted=tuple(party + 1 for party in roles.encrypted),
+                key_holders=tuple(party + 1 for party in roles.key_holders),
+                threshold=roles.threshold if roles.threshold < len(roles.key_holders) else None,
+                directory=directory,
+                context=json.dumps(context, sort_keys=True),
+            )
+        except ConfigError:
+            # Joint cells have room for fewer bits; a job that names none gets as many as fit.
+            bits = settings.precision_bits - 1
+            if job.protocol.offset_bits is not None or len(roles.encrypted) == 1 or bits < _BITS_LEAST:
+                raise
+            settings = replace(settings, fractional_bits=bits)
 
 
 def make_envelope(agreement: VerticalAgreement) -> Release:
@@ -123,6 +134,9 @@ def play_vertical(stage: Stage) -> Played:
             desks = stack.enter_context(closing(opened))
             desks.pay_ledgers([envelope])
         parties = _seat_parties(stage, agreement, roles, desks)
+        for party in parties:
+            if isinstance(party, HolderParty):
+                stack.callback(party.close)  # also where the session is given up
         run = stage.run(coordinate_vertical(agreement, session=stage.session), parties, CODEC)
         finding = parties[0].finding
         granted = [job.parties[place].name for place in roles.labels]
@@ -188,6 +202,7 @@ def _make_card(agreement: VerticalAgreement, desks: Desks, finding: Finding, gra
     assert settings.budget is not None
     card = desks.make_card(
         Circumstances(
+            estimated_records=float(settings.records),
             centre_noise=finding.centre_noise,
             remedy="Raise epsilon, or use fewer clusters or columns or narrower bounds.",
         ),
@@ -219,7 +234,8 @@ def _write_notes(
     flood = (
         "what its errors tell is in the budget"
         if isinstance(agreement.flood, ChargedFlood)
-        else "its errors are hidden to 2^-40"
+        else f"its errors are hidden to 2^-{STATISTICAL_BITS} a number, "
+        f"2^-{STATISTICAL_BITS - ceil(log2(agreement.answers))} in all"
     )
     notes = [
         f"{names[roles.computing]} computed on ciphertexts; {holders} decrypted. The number of aligned records, "
@@ -229,7 +245,12 @@ def _write_notes(
         f"{parameters.plaintext_modulus.bit_length() - 1} bits; {flood}.",
     ]
     if settings.is_exact:
-        notes.append("There is no budget: sums and centres are exact, and nothing here is differentially private.")
+        notes.append("There is no budget: sums are released as they are, and nothing here is differentially private.")
+        rounded = [f"values were rounded to multiples of 2^-{settings.precision_bits} before they were added up"]
+        if len(roles.encrypted) > 1:
+            rounded.append("encrypted columns counted as the middles of their cells")
+        if settings.precision_bits < _EXACT_BITS or len(rounded) > 1:
+            notes.append(f"Centres are means of rounded records: {'; '.join(rounded)}.")
         if granted:
             notes.append(describe_labels(granted))
     return tuple(notes)

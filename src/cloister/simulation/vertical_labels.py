@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -84,7 +85,11 @@ def label_records(stage: Stage, *, reps: Sequence[FloatArray], centres: FloatArr
             )
         )
     own_stage = replace(stage, session=session)
-    run = own_stage.run(coordinate_vertical(agreement, session=session), parties, CODEC)
+    with ExitStack() as stack:
+        for party in parties:
+            if isinstance(party, LabelsHolder):
+                stack.callback(party.close)  # keys are gone also where the session is given up
+        run = own_stage.run(coordinate_vertical(agreement, session=session), parties, CODEC)
     labels = tuple(_name_records(stage, place, parties[place].exact_labels) for place in roles.labels)
     return Labelled(labels=labels, run=run)
 

@@ -124,3 +124,18 @@ def test_blocks_and_uploads_cover_every_record_once(name):
 def test_only_who_encrypts_under_its_own_key_sends_seeds():
     seeded = {name for name in CASES if make_case(name).agreement.is_seeded}
     assert seeded == {name for name in CASES if CASES[name].get("model") is None}
+
+
+def test_messages_that_would_be_too_long_are_refused_before_anything_is_paid():
+    table = mixture(300, 80, 3, seed=1)
+    columns = tuple(tuple(range(first, first + 20)) for first in range(0, 80, 20))
+    with pytest.raises(ConfigError, match="the largest message must be at most 1024 MiB"):
+        Session(table, columns, model="collective", start="random", rounds=1, clusters=100, cells=8)
+    with pytest.raises(ConfigError, match="flood_share must be from"):
+        Session(table[:, :2], ((0,), (1,)), flood_share=0.0, **TINY)
+
+
+def test_a_key_holder_admits_as_many_masks_as_a_session_has_numbers():
+    agreement = make_case("two clusters").agreement
+    assert agreement.answers == len(agreement.queries) * agreement.longest_answer
+    assert agreement.longest_answer >= agreement.settings.clusters * (agreement.settings.dimensions + 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import ceil, log2, sqrt
+from math import ceil, log2, prod, sqrt
 from typing import Literal
 
 from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
@@ -28,6 +28,7 @@ from cloister.protocols.vertical.flood import (
     StatisticalFlood,
     least_charged_std,
 )
+from cloister.protocols.vertical.messages import LIMIT_BYTES
 from cloister.protocols.vertical.schedule import Stage, list_stages
 from cloister.protocols.vertical.settings import Settings
 
@@ -119,6 +120,13 @@ class VerticalAgreement:
             placement.parties,
         )
         self.flood  # noqa: B018  raises now rather than in the session
+        _require(
+            self.largest_message_bytes <= LIMIT_BYTES,
+            "the largest message",
+            f"at most {LIMIT_BYTES >> 20} MiB",
+            f"one of {self.largest_message_bytes >> 20} MiB",
+            "Use fewer clusters, columns or cells, or leave residuals out.",
+        )
 
     @property
     def parties(self) -> int:
@@ -178,6 +186,7 @@ class VerticalAgreement:
             records=settings.records,
             cells=tuple(settings.cells_of(holder) for holder in range(len(self.encrypted))),
             sum_max=settings.sum_max,
+            factor_max=settings.weight_max,
             key_holders=len(self.key_holders),
         )
         return choose_product_plan(load, smudge_distance_bits=STATISTICAL_BITS, smudgers=1 + self._smudgers)
@@ -212,6 +221,13 @@ class VerticalAgreement:
         """What hides the errors of the ciphertexts in an answer."""
         if self._pays_flood:
             std = min(flood_std_max(self.parameters, self.load), MAX_SCALE)
+            _require(
+                std >= self._least_flood_std,
+                "the flood",
+                f"able to have a deviation of 2^{log2(self._least_flood_std):.1f} within its part of the budget",
+                f"2^{log2(std):.1f} at most",
+                "Use fewer fractional bits, cells or rounds, or a larger epsilon.",
+            )
             return ChargedFlood(std=std, bodies=self.bodies)
         return StatisticalFlood(bits=self.smudge_bits)
 
@@ -238,6 +254,29 @@ class VerticalAgreement:
         """The bits of a coefficient of an answer on its way to the one key holder."""
         return choose_switch_bits(self.parameters, self.load)
 
+    @property
+    def longest_answer(self) -> int:
+        """The most numbers in one answer: those of a round, or of the joint histogram."""
+        settings = self.settings
+        numbers = settings.clusters * (settings.dimensions + 1)
+        if settings.start != "synopsis":
+            return numbers
+        groups = prod(prod(settings.groups_of(holder)) for holder in range(len(self.encrypted)))
+        return max(numbers, settings.alice_cells * groups)
+
+    @property
+    def answers(self) -> int:
+        """The most numbers that are decrypted in a session."""
+        return len(self.queries) * self.longest_answer
+
+    @property
+    def largest_message_bytes(self) -> int:
+        """About: an answer, to all key holders at once; or the encrypted cells of some blocks."""
+        parameters = self.parameters
+        bits = PRIME_BITS * len(parameters.primes) if self.is_collective else self.switch_bits
+        answer = self.longest_answer * parameters.degree * bits // 8 * len(self.key_holders)
+        return max(answer, self._block_bytes * self.blocks_in_upload * len(self.encrypted))
+
     # Blocks.
 
     @property
@@ -253,13 +292,17 @@ class VerticalAgreement:
     @property
     def blocks_in_upload(self) -> int:
         """Blocks in one message."""
+        return max(1, _UPLOAD_BYTES // self._block_bytes)
+
+    @property
+    def _block_bytes(self) -> int:
+        """The ciphertexts of one block, of the holder with most."""
         if self.plan is None:
             halves = self.bodies * len(self.parameters.primes)
         else:
             cells = self.plan.load.cells
             halves = max(count * self.plan.holder_level(holder) for holder, count in enumerate(cells))
-        block_bytes = halves * (1 if self.is_seeded else 2) * self.block_records * PRIME_BITS // 8
-        return max(1, _UPLOAD_BYTES // block_bytes)
+        return halves * (1 if self.is_seeded else 2) * self.block_records * PRIME_BITS // 8
 
     @property
     def uploads(self) -> int:

@@ -62,7 +62,7 @@ class HolderParty(VerticalParty):
         self._public: PublicKeys | None = None
         self._sender: Sender | None = None
         self._products: RelinearisationHolder | None = None
-        self._guard = DecryptionGuard()
+        self._guard = DecryptionGuard(max(1, self._agreement.answers))
         self._received: dict[int, bytes] = {}  # key shares, by sender
         self._asked: bytes | None = None  # the answer that we are to decrypt next
 

@@ -24,7 +24,8 @@ from cloister.wire import Codec
 
 VERTICAL: Final = "vertical"
 """The protocol's name, in jobs, in results and on the wire."""
-_LIMIT_BYTES = 512 * 2**20  # a histogram under a collective key, to several holders at once
+LIMIT_BYTES = 2**30
+"""Of one message: a histogram under a collective key goes to several holders at once."""
 StageNumber = Annotated[int, Meta(ge=0, lt=2**20)]
 
 
@@ -71,5 +72,5 @@ CODEC = Codec(
     VERTICAL,
     requests=OpenSession | ShareSeed | TakeSeed | Meet | Turn,
     replies=SessionOpened | SealedSeeds | Ready | Done,
-    limit_bytes=_LIMIT_BYTES,
+    limit_bytes=LIMIT_BYTES + 2**20,
 )

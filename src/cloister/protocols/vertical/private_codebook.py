@@ -35,6 +35,7 @@ from cloister.protocols.vertical.settings import Settings
 _WIDTH_SHARE = 0.05  # of a codebook's budget, for the histogram of distances
 _WIDTH_BINS = 24  # each ends a factor 2^(1/4) below the last, down to a fiftieth of the longest distance
 _RESIDUAL_FACTOR = 1.0  # the residuals' radius, in standard deviations of a cell
+_DELTA = 1e-9  # small, so that a small rho has an epsilon above 0
 _RESTARTS, _ROUNDS = 4, 2  # fewer than for a result: cells only have to be small
 _SAMPLE = 20_000
 
@@ -155,12 +156,11 @@ def _make_synopsis(settings: Settings, rho: float, *, columns: int, cells: int) 
     """The settings of a synopsis with one party that costs rho."""
     if settings.budget is None:
         raise LocalProtocolError("a private codebook must have a budget; got an exact clustering: this is a bug.")
-    delta = settings.budget.delta
     return SynopsisSettings(
         clusters=cells,
         dimensions=columns,
-        # The conversion to epsilon and back is exact up to roundings, which the slack is for.
-        budget=Budget(epsilon=epsilon_of_rho(rho / SLACK, delta), delta=delta),
+        # To epsilon and back, at any delta, is exact up to roundings, which the slack is for.
+        budget=Budget(epsilon=epsilon_of_rho(rho / SLACK, _DELTA), delta=_DELTA),
         parties=1,
         records=settings.records,
         knobs=SynopsisKnobs(rounds_min=_ROUNDS, rounds_max=_ROUNDS, restarts=_RESTARTS),

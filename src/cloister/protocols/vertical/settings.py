@@ -108,7 +108,7 @@ class Settings:
         bits_most = 20 if self.is_exact else 12  # noise hides more; `round_to_length` takes vectors up to 2^20
         bits, span = self.precision_bits, f"from {_BITS_LEAST} to {bits_most}"
         require(_BITS_LEAST <= bits <= bits_most, "fractional_bits", span, bits, DEFAULT)
-        require(0 <= self.flood_share <= 0.5, "flood_share", "from 0 to 0.5", self.flood_share, DEFAULT)
+        require(1e-6 <= self.flood_share <= 0.5, "flood_share", "from 0.000001 to 0.5", self.flood_share, DEFAULT)
         require(
             self.joint_cells <= CELLS_MOST,
             "the product of the holders' numbers of cells",
