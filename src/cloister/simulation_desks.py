@@ -180,6 +180,7 @@ def open_desks(
     session: bytes,
     coordinators_books: Charger,
     envelope: Release | None = None,
+    plan: Sequence[Release] | None = None,
 ) -> Desks:
     """Set up everybody's books.
 
@@ -193,17 +194,19 @@ def open_desks(
         Charged by the coordinator, where it adds the noise.
     envelope
         All rounds as one payment, where they are not known before the first.
+    plan
+        All rounds, where they are: tighter rules then apply (`Accountant`).
 
     Raises
     ------
     BudgetError
-        If the envelope does not fit the budget.
+        If the envelope, or the plan, does not fit the budget.
     """
     price = None if envelope is None else _price_envelope(envelope, budget)
     books = tuple(
         Books(
             owner=f"party {party.name!r}" + ("" if job.ledger is None else f" ({_name_ledger(job.ledger, party)})"),
-            accountant=Accountant(budget),
+            accountant=Accountant(budget, plan=plan),
             ledger=_open_ledger(job, party, table, session, budget),
             envelope=None if envelope is None else Envelope(envelope),
         )

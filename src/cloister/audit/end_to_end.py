@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from cloister.audit.adversary import JobUnderAudit
+from cloister.audit.feddp_sessions import prepare_feddp
 from cloister.audit.lloyd_sessions import prepare_lloyd
 from cloister.audit.synopsis_sessions import prepare_synopsis
 from cloister.crypto import Identity, SeededEntropy
 from cloister.errors import ConfigError
 from cloister.job import Job
 from cloister.job.secfc_checks import SECFC
+from cloister.protocols.feddp.settings import FEDDP
+from cloister.protocols.synopsis.settings import SYNOPSIS
 
 
 def prepare_audit(job: Job) -> JobUnderAudit:
@@ -30,4 +33,5 @@ def prepare_audit(job: Job) -> JobUnderAudit:
             "Audit a differentially private job."
         )
     identities = tuple(Identity(SeededEntropy(0, f"identity {party.name}")) for party in job.parties)
-    return (prepare_synopsis if job.protocol.name == "synopsis" else prepare_lloyd)(job, identities)
+    prepare = {SYNOPSIS: prepare_synopsis, FEDDP: prepare_feddp}.get(job.protocol.name, prepare_lloyd)
+    return prepare(job, identities)

@@ -14,13 +14,14 @@ from typing import Literal
 from cloister.data.columns import Column
 from cloister.job.checks import check_job
 from cloister.job.defaults import PROTOCOL
+from cloister.job.feddp_section import FeddpSection
 from cloister.privacy.units import Budget
 from cloister.protocols.fastlloyd import Correction, Preset
 from cloister.protocols.multiparty_lloyd.agreement import Initialisation
 from cloister.protocols.synopsis.settings import Knobs
 
 ProtocolName = Literal[
-    "synopsis", "fastlloyd", "secfc", "naive", "masked-sum-count", "masked-centroid", "mask-noise-average"
+    "synopsis", "feddp", "fastlloyd", "secfc", "naive", "masked-sum-count", "masked-centroid", "mask-noise-average"
 ]
 FastLloydVariant = Literal["sound"] | Preset
 Starter = Literal["parties", "coordinator", "job"]
@@ -43,8 +44,8 @@ class ProtocolOptions:
     Attributes
     ----------
     name
-        The synopsis (default); FastLloyd; or of the thesis: naive (5.2), masked sum/count (5.3), masked centroid (5.4),
-        or mask, noise then average (7.2.4).
+        The synopsis (default); FedDP-KMeans, with server data; FastLloyd; SecFC; or of the thesis: naive (5.2), masked
+        sum/count (5.3), masked centroid (5.4), or mask, noise then average (7.2.4).
     fractional_bits, ring
         The fixed-point grid 2^-fractional_bits, and the width of the ring of the masked sums.
     min_parties
@@ -58,7 +59,7 @@ class ProtocolOptions:
         With ``fastlloyd`` and ``mask-noise-average``: a star around the coordinator (default), or a ring of parties
         without a server.
     variant
-        With ``fastlloyd``: sound (default), or one of the published ones.
+        With ``fastlloyd``: sound (default), or one of the published ones. With ``feddp``: tight (default) or published.
     iterations
         Rounds of Lloyd's algorithm; 10 by default, with ``fastlloyd`` 12 or by the published rule. This and what
         follows is for all but the synopsis.
@@ -88,7 +89,7 @@ class ProtocolOptions:
     colluding_max: int | None = None
     honest_fraction: float | None = None
     topology: Literal["star", "ring"] | None = None
-    variant: FastLloydVariant | None = None
+    variant: FastLloydVariant | Literal["tight"] | None = None
     iterations: int | None = None
     initialisation: Initialisation | None = None
     start_by: Literal["parties", "coordinator"] | None = None
@@ -143,8 +144,8 @@ class ProtocolOptions:
 
     @property
     def is_published(self) -> bool:
-        """Whether this is FastLloyd as some text prints it."""
-        return self.name == "fastlloyd" and self.variant not in (None, "sound")
+        """Whether this is as some text prints it."""
+        return self.variant not in (None, "sound", "tight")
 
     @property
     def starter(self) -> Starter:
@@ -171,9 +172,11 @@ class DataOptions:
     max_records
         A public cap on the records of one party. It bounds the sums, so that a small ring is known to fit.
     records
-        With ``synopsis`` and ``fastlloyd``: the number of records of all parties together, declared public, also where
-        a unit is a whole client. None keeps it private: the synopsis then releases it with noise, the sound FastLloyd
-        does without, and the published variants need it.
+        With ``synopsis``, ``feddp`` and ``fastlloyd``: the number of records of all parties together, declared public,
+        also where a unit is a whole client. None keeps it private: synopsis and feddp then release it with noise, the
+        sound FastLloyd does without, and its published variants need it.
+    server
+        With ``feddp``: the table of the server's data, relative to the job's folder. It is public: everyone has it.
     id
         With ``secfc``: the column of record IDs, by which clients align privately first, so that nobody learns who
         holds which record.
@@ -182,6 +185,7 @@ class DataOptions:
     match: Literal["order", "name"] = "order"
     max_records: int | None = None
     records: int | None = None
+    server: str | None = None
     id: str | None = None
 
 
@@ -225,8 +229,8 @@ class Job:
         ``run.secure``: keys and noise must come from the operating system; a seed is refused.
     ledger
         ``ledger.path``, relative to the folder.
-    synopsis
-        The section ``[synopsis]``: advanced settings, or None.
+    synopsis, feddp
+        The sections of the same name: advanced settings, or None.
     folder
         The folder that relative paths start from: that of the job file.
 
@@ -249,6 +253,7 @@ class Job:
     budget: Budget | None = None
     ledger: str | None = None
     synopsis: Knobs | None = None
+    feddp: FeddpSection | None = None
     folder: Path = Path()
 
     def __post_init__(self) -> None:

@@ -13,9 +13,11 @@ from cloister.crypto import Entropy, Identity, make_entropy
 from cloister.data import Table, TableCheck, open_table
 from cloister.errors import ConfigError, LocalProtocolError, PrecisionError
 from cloister.job import Job
+from cloister.job.feddp_checks import SERVER
 from cloister.kmeans.records import FloatArray
 from cloister.numeric import FixedPoint
 from cloister.privacy.card import PrivacyCard
+from cloister.protocols.feddp.settings import FEDDP
 from cloister.protocols.leakage import LeakageTable
 from cloister.report.result import KChoice
 from cloister.roles import Coordinator, Party, Result
@@ -165,7 +167,8 @@ def set_stage(
 
 
 def _open_tables(job: Job, sources: Mapping[str, object], on_table: OnTable | None) -> tuple[Table, ...]:
-    unknown = sorted(set(sources) - {party.name for party in job.parties})
+    named = {party.name for party in job.parties} | ({SERVER} if job.protocol.name == FEDDP else set())
+    unknown = sorted(set(sources) - named)
     if unknown:
         raise ConfigError(f"sources must be named after the job's parties; got {unknown[0]!r}, which is none of them.")
     tables = []
