@@ -4,13 +4,35 @@ from __future__ import annotations
 
 import sys
 
-from bench import align, fastlloyd, kernel, privacy_cost, protocol_round, secfc_kernels, secfc_rounds, utility, vertical
+from bench import (
+    align,
+    fastlloyd,
+    feddp,
+    kernel,
+    privacy_cost,
+    protocol_round,
+    secfc_kernels,
+    secfc_rounds,
+    utility,
+    vertical,
+)
 
 
 def main() -> int:
     """Run every benchmark, each with its table."""
     missed = 0
-    for benchmark in (kernel, protocol_round, privacy_cost, fastlloyd, secfc_kernels, secfc_rounds, align, vertical):
+    all_but_utility = (
+        kernel,
+        protocol_round,
+        privacy_cost,
+        fastlloyd,
+        secfc_kernels,
+        secfc_rounds,
+        align,
+        vertical,
+        feddp,
+    )
+    for benchmark in all_but_utility:
         print(f"\n== {benchmark.__name__} ==")
         missed |= benchmark.main()
     print(f"\n== {utility.__name__} ==")

@@ -18,9 +18,9 @@ from cloister.privacy.ledger import Ledger
 from cloister.privacy.mechanisms import DiscreteGaussian, Release
 from cloister.privacy.units import Sensitivity, Unit
 from cloister.privacy.zcdp import epsilon_of_rho
+from cloister.protocols.guided_sums.settings import PURSE
 from cloister.protocols.synopsis import Settings, envelope_of
 from cloister.protocols.synopsis import pipeline as pipeline_module
-from cloister.protocols.synopsis.settings import PURSE
 from cloister.report import read_result, write_result
 from cloister.report.layout import make_console
 from cloister.report.text import print_report

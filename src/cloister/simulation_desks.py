@@ -213,6 +213,7 @@ def open_desks(
     coordinators_books: Charger | None,
     envelope: Release | None = None,
     by_rho: bool = False,
+    plan: Sequence[Release] | None = None,
 ) -> Desks:
     """Set up everybody's books.
 
@@ -228,17 +229,19 @@ def open_desks(
         All rounds as one payment, where they are not known before the first.
     by_rho
         Whether rounds have noise of different scales, so that only their rho can be compared with the payment's.
+    plan
+        All rounds, where they are: tighter rules then apply (`Accountant`).
 
     Raises
     ------
     BudgetError
-        If the envelope does not fit the budget.
+        If the envelope, or the plan, does not fit the budget.
     """
     price = None if envelope is None else _price_envelope(envelope, budget)
     books = tuple(
         Books(
             owner=f"party {party.name!r}" + ("" if job.ledger is None else f" ({_name_ledger(job.ledger, party)})"),
-            accountant=Accountant(budget),
+            accountant=Accountant(budget, plan=plan),
             ledger=_open_ledger(job, party, table, session, budget),
             envelope=None if envelope is None else (RhoEnvelope if by_rho else Envelope)(envelope),
         )

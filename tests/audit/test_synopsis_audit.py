@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from cloister.audit import Neighbour, audit, matched_filter, synopsis_sessions
+from cloister.audit import Neighbour, audit, synopsis_sessions
 from cloister.audit.adversary import KeptNoise
 from cloister.audit.end_to_end import prepare_audit
+from cloister.audit.guided_sessions import GuidedSessions
 from cloister.audit.matched_filter import Watch
-from cloister.audit.synopsis_sessions import SynopsisSessions
 from cloister.cli import app
 from cloister.cli.failures import EXIT_REFUTED
 from cloister.crypto import Stream
@@ -26,9 +26,10 @@ from cloister.privacy.accounting import Accountant
 from cloister.privacy.placement import Shared
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Unit
-from cloister.protocols.synopsis import Knobs, NoBooks, axes, client, denoising, pipeline, refinement
-from cloister.protocols.synopsis.query import Query
-from cloister.protocols.synopsis.settings import PURSE
+from cloister.protocols.guided_sums import bounding, denoising, moments, refinement, shrinkage
+from cloister.protocols.guided_sums.query import Query
+from cloister.protocols.guided_sums.settings import PURSE
+from cloister.protocols.synopsis import Knobs, NoBooks, pipeline
 
 LONG = bool(os.environ.get("CLOISTER_LONG"))
 SLOW = pytest.mark.skipif(not LONG, reason="takes a minute; set CLOISTER_LONG=1")
@@ -45,7 +46,7 @@ REAL_PIPELINE = pipeline.run_synopsis
 def _think_less(monkeypatch):
     """What is made of a total costs no privacy; here it need not be good."""
     monkeypatch.setattr(denoising, "_STEPS", 2)
-    monkeypatch.setattr(refinement, "_EM_STEPS", 2)
+    monkeypatch.setattr(shrinkage, "_EM_STEPS", 2)
 
 
 def make_job(*, dimensions=1, unit=Unit.RECORD, records=None, knobs=KNOBS, **options):
@@ -61,18 +62,18 @@ def make_job(*, dimensions=1, unit=Unit.RECORD, records=None, knobs=KNOBS, **opt
     )
 
 
-class Rehearsed(SynopsisSessions):
+class Rehearsed(GuidedSessions):
     """The same algorithm, records and noise without messages: what `rehearse` does, for this adversary."""
 
     def _run_once(self, tables, samplers, entropies):
         settings = self._agreement.settings
         for sampler in samplers:
             sampler.start()
-        watch, totals = Watch(), []
+        watch, totals = Watch(self._pipeline), []
         asking = watch(settings, Stream(entropies[0].bytes(32)))
         query = next(asking)
         for slot in settings.slots:
-            total = samplers[0].draw(settings.target, slot.length)
+            total = samplers[0].draw(settings.noise_in(slot), slot.length)
             for table in tables:
                 total[: query.length] += query.measure(table)
             totals.append(total)
@@ -85,7 +86,7 @@ class Rehearsed(SynopsisSessions):
 
 def run_audit(job, *, runs=FEW, attack=0, whole=False, monkeypatch=None):
     if not (whole or LONG):
-        monkeypatch.setattr(synopsis_sessions, "SynopsisSessions", Rehearsed)
+        monkeypatch.setattr(synopsis_sessions, "GuidedSessions", Rehearsed)
     prepared = prepare_audit(job)
     stream = Stream.from_seed(5, "synopsis audit")
     return audit(prepared.attacks[attack], claim=prepared.claim, stream=stream, runs=runs)
@@ -125,7 +126,7 @@ def test_on_every_route_the_attack_sees_what_is_promised_and_no_more(route, monk
 
     100 runs an input: the distance is known to 0.15.
     """
-    monkeypatch.setattr(synopsis_sessions, "SynopsisSessions", Rehearsed)
+    monkeypatch.setattr(synopsis_sessions, "GuidedSessions", Rehearsed)
     prepared = prepare_audit(make_job(**ROUTES[route]))
     without, present = (prepared.attacks[0].run(side, 100, Stream.from_seed(2, side.value))[:, 0] for side in Neighbour)
     apart = (present.mean() - without.mean()) / np.sqrt((present.var() + without.var()) / 2)
@@ -142,7 +143,7 @@ def test_no_route_is_refuted(route):
 
 
 def test_a_record_far_outside_adds_no_more_than_one_in_the_corner(monkeypatch):
-    monkeypatch.setattr(synopsis_sessions, "SynopsisSessions", Rehearsed)
+    monkeypatch.setattr(synopsis_sessions, "GuidedSessions", Rehearsed)
     corner, outside = (
         attack.run(Neighbour.WITH, 5, Stream.from_seed(1, "same")) for attack in prepare_audit(make_job()).attacks
     )
@@ -152,7 +153,7 @@ def test_a_record_far_outside_adds_no_more_than_one_in_the_corner(monkeypatch):
 def test_a_rehearsed_attack_reads_what_a_session_shows(monkeypatch):
     """Both kinds of run show the same unit in noise of the same size."""
     whole = prepare_audit(make_job()).attacks[0]
-    monkeypatch.setattr(synopsis_sessions, "SynopsisSessions", Rehearsed)
+    monkeypatch.setattr(synopsis_sessions, "GuidedSessions", Rehearsed)
     rehearsed = prepare_audit(make_job()).attacks[0]
     views = [attack.run(Neighbour.WITHOUT, 60, Stream.from_seed(1, "pair"))[:, 0] for attack in (whole, rehearsed)]
     assert len(whole.labels) == len(rehearsed.labels)
@@ -223,7 +224,7 @@ def doubled(settings, stream):
             return stop.value
 
 
-def unclipped_offsets(records, centres, radii, *, scale, weight):
+def unclipped_offsets(records, centres, radii, *, scale, weight, join=None):
     out = np.zeros((len(centres), centres.shape[1] + 2), dtype=np.int64)
     for batch in records.batches():
         out[0, :-2] += np.rint((batch - centres[0]) / radii[0] * scale).astype(np.int64).sum(axis=0)  # k = 1
@@ -236,7 +237,7 @@ def unshortened_moments(offsets, radius, reach):
 
 
 def test_half_the_sensitivity_is_refuted(monkeypatch):
-    monkeypatch.setattr(matched_filter, "run_synopsis", doubled)
+    monkeypatch.setattr(synopsis_sessions, "run_synopsis", doubled)
     assert run_audit(make_job(**SMALLEST), runs=QUADRUPLE_COST, monkeypatch=monkeypatch).violates
 
 
@@ -248,14 +249,14 @@ def test_lloyd_offsets_that_are_not_clipped_are_refuted(monkeypatch):
 
 
 def test_moments_that_are_not_clipped_are_refuted(monkeypatch):
-    monkeypatch.setattr(axes, "_shorten", unshortened_moments)
+    monkeypatch.setattr(moments, "_shorten", unshortened_moments)
     report = run_audit(make_job(dimensions=6), monkeypatch=monkeypatch)
     assert report.violates
     assert "second moments" in report.event or "all rounds" in report.event
 
 
 def test_a_client_that_is_not_bounded_is_refuted(monkeypatch):
-    monkeypatch.setattr(client, "bound_client", lambda exact, l2_squared: exact)
+    monkeypatch.setattr(bounding, "bound_client", lambda exact, l2_squared: exact)
     assert run_audit(make_job(unit=Unit.CLIENT), monkeypatch=monkeypatch).violates
 
 
@@ -267,7 +268,7 @@ MANY_ROUNDS = replace(KNOBS, rounds_min=5, rounds_max=5)
 
 def take_the_whole_purse(monkeypatch):
     """Forget the split: count, histogram and each of five rounds of Lloyd's algorithm get all there is."""
-    for name, purses in {"_count_records": 1, "release_histogram": 1, "refine_centres": 5}.items():
+    for name, purses in {"release_size": 1, "release_histogram": 1, "refine_centres": 5}.items():
         real = getattr(pipeline, name)
         monkeypatch.setattr(
             pipeline,
@@ -316,7 +317,7 @@ def test_the_command_audits_the_default_protocol(tmp_path, monkeypatch):
         "[synopsis]\ncells_max = 16\nrounds_min = 1\nrounds_max = 1\nrestarts = 1\n"
         '[[parties]]\nname = "a"\ndata = "a.csv"\n[[parties]]\nname = "b"\ndata = "b.csv"\n'
     )
-    monkeypatch.setattr(synopsis_sessions, "SynopsisSessions", Rehearsed)
+    monkeypatch.setattr(synopsis_sessions, "GuidedSessions", Rehearsed)
     monkeypatch.setattr(SimulationSampler, "draw", one_seed_for_two_noises)
     broken = CliRunner().invoke(app, ["audit", str(path), "--claim", "--runs", "400"])
     assert broken.exit_code == EXIT_REFUTED, broken.output

@@ -86,6 +86,12 @@ def test_the_feddp_mixture_is_as_appendix_g1_says():
     assert np.abs(inside - sample.centres).max() < 6 * np.sqrt(0.5 / 20)
 
 
+def test_the_feddp_mixture_has_one_server_for_any_number_of_clients():
+    few, many = (feddp_mixture(stream(), clients=clients, points_per_client=10) for clients in (3, 7))
+    np.testing.assert_array_equal(few.server_points, many.server_points)
+    np.testing.assert_array_equal(few.sample.centres, many.sample.centres)
+
+
 def test_s1_like_is_15_clusters_in_the_plane():
     for seed in range(20):
         sample = s1_like(stream(seed))

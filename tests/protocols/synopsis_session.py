@@ -14,10 +14,10 @@ from cloister.privacy.placement import Aggregator
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget
+from cloister.protocols.guided_sums.party import derive_stream_key
+from cloister.protocols.guided_sums.query import IDLE, Query
 from cloister.protocols.synopsis import CODEC, Agreement, NoBooks, SharedThinking, SynopsisParty, coordinate
-from cloister.protocols.synopsis.party import derive_stream_key
 from cloister.protocols.synopsis.pipeline import Finding, run_synopsis
-from cloister.protocols.synopsis.query import IDLE, Query
 from cloister.protocols.synopsis.settings import Knobs, Settings
 from cloister.runtime import run_local
 from cloister.wire import CoordinatorEndpoint
@@ -196,7 +196,7 @@ class Table:
 
 def stream_of(party):
     """The common stream of a session that has run."""
-    return Stream(derive_stream_key(party._seed_holder.seed, SESSION))
+    return Stream(derive_stream_key(party._seed_holder.seed, SESSION, "synopsis"))
 
 
 def counting(parties=4, **options):

@@ -10,8 +10,8 @@ import numpy as np
 from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.privacy.units import Budget, Unit
+from cloister.protocols.guided_sums.query import Query
 from cloister.protocols.synopsis import Knobs, Settings
-from cloister.protocols.synopsis.query import Query
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from cloister.privacy.units import Unit
+from cloister.protocols.guided_sums.bounding import bound_answers
+from cloister.protocols.guided_sums.settings import PURSE
+from cloister.protocols.guided_sums.shrinkage import shrink_mean
 from cloister.protocols.synopsis.axes import correct_spectrum, find_axes
-from cloister.protocols.synopsis.client import bound_answers
-from cloister.protocols.synopsis.middle import find_middle, find_radius, shrink_mean
-from cloister.protocols.synopsis.settings import PURSE
+from cloister.protocols.synopsis.middle import find_middle, find_radius
 from tests.protocols.synopsis_steps import answer, make_settings
 
 D = 20

@@ -15,8 +15,8 @@ from cloister.privacy.calibration import rho_for
 from cloister.privacy.card import make_card
 from cloister.privacy.placement import Aggregator, Local, Shared
 from cloister.privacy.units import Budget, Unit
+from cloister.protocols.guided_sums.settings import PURSE
 from cloister.protocols.synopsis.pipeline import run_synopsis
-from cloister.protocols.synopsis.settings import PURSE
 from cloister.runtime import Fault, FaultKind
 from tests.harness import blobs, split
 from tests.protocols.synopsis_session import Session, count_thrice, counting_rounds

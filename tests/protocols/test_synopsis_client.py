@@ -11,8 +11,10 @@ from hypothesis.extra.numpy import arrays
 
 from cloister.errors import ConfigError
 from cloister.privacy.units import Unit
-from cloister.protocols.synopsis.client import bound_client, release_sizes, vote_for_median, weigh_clients
-from cloister.protocols.synopsis.settings import PURSE
+from cloister.protocols.guided_sums.bounding import bound_client
+from cloister.protocols.guided_sums.settings import PURSE
+from cloister.protocols.guided_sums.size import release_sizes, weigh_clients
+from cloister.protocols.synopsis.middle import vote_for_median
 from tests.protocols.synopsis_steps import answer, make_settings
 
 

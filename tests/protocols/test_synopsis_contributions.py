@@ -9,12 +9,13 @@ from cloister.errors import ConfigError
 from cloister.kmeans.offsets import sum_offsets
 from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
-from cloister.protocols.synopsis import refinement
+from cloister.protocols.guided_sums import refinement
+from cloister.protocols.guided_sums.bounding import bound_client
+from cloister.protocols.guided_sums.settings import PURSE
+from cloister.protocols.guided_sums.subspace import Subspace
 from cloister.protocols.synopsis.axes import find_axes
-from cloister.protocols.synopsis.client import bound_client
-from cloister.protocols.synopsis.grid import Grid, Subspace
+from cloister.protocols.synopsis.grid import Grid
 from cloister.protocols.synopsis.middle import find_middle
-from cloister.protocols.synopsis.settings import PURSE
 from tests.protocols.synopsis_steps import make_settings, measure, square
 
 

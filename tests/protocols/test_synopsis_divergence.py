@@ -11,8 +11,8 @@ from cloister.aggregation.masked_sum import pack_members
 from cloister.errors import DivergedError
 from cloister.privacy.placement import Aggregator, Local
 from cloister.privacy.units import Budget, Unit
+from cloister.protocols.guided_sums.messages import MaskedUpdate
 from cloister.protocols.synopsis import CODEC, SharedThinking
-from cloister.protocols.synopsis.messages import MaskedUpdate
 from cloister.protocols.synopsis.pipeline import run_synopsis
 from cloister.wire import Array
 from tests.harness import SESSION, blobs, split

@@ -19,10 +19,10 @@ from cloister.aggregation.seed_agreement import (
 from cloister.privacy.placement import Aggregator, Local, Shared
 from cloister.privacy.units import Budget
 from cloister.protocols import synopsis
+from cloister.protocols.guided_sums.messages import Confirm, Finish, MaskedUpdate, Round
+from cloister.protocols.guided_sums.party import GuidedParty
 from cloister.protocols.leakage import Learns
 from cloister.protocols.synopsis import CODEC, LEAKAGE
-from cloister.protocols.synopsis.messages import Confirm, Finish, MaskedUpdate, Round
-from cloister.protocols.synopsis.party import SynopsisParty
 from tests.harness import SESSION, blobs, split
 from tests.protocols.synopsis_session import SMALL, Session, count_thrice, counting_rounds, stream_of
 
@@ -310,5 +310,5 @@ def test_under_the_masks_check_words_follow_the_totals(monkeypatch):
 
 def test_no_party_object_hands_out_records():
     """Whatever a party shows of itself has been released."""
-    shown = {name for name in vars(SynopsisParty) if not name.startswith("_")}
+    shown = {name for name in vars(GuidedParty) if not name.startswith("_")}
     assert shown == {"centres", "finding", "finished", "handle", "released_totals"}

@@ -10,9 +10,9 @@ from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Unit
+from cloister.protocols.guided_sums.settings import PURSE
 from cloister.protocols.synopsis import rehearse
 from cloister.protocols.synopsis.pipeline import run_synopsis
-from cloister.protocols.synopsis.settings import PURSE
 from tests.harness import split
 from tests.protocols.synopsis_steps import make_settings
 

@@ -6,10 +6,10 @@ import pytest
 from cloister.crypto import Stream
 from cloister.kmeans import nearest
 from cloister.privacy.units import Unit
+from cloister.protocols.guided_sums.refinement import _COUNT_PART, choose_rounds, refine_centres
+from cloister.protocols.guided_sums.settings import PURSE
+from cloister.protocols.guided_sums.swaps import Sketch
 from cloister.protocols.synopsis.ground import widen_radii
-from cloister.protocols.synopsis.refinement import _COUNT_PART, choose_rounds, refine_centres
-from cloister.protocols.synopsis.settings import PURSE
-from cloister.protocols.synopsis.swaps import Sketch
 from tests.protocols.synopsis_steps import answer, make_settings
 
 

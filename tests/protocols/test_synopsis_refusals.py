@@ -15,12 +15,12 @@ from cloister.privacy.accounting import Accountant
 from cloister.privacy.placement import Aggregator, Local
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.units import Budget
+from cloister.protocols.guided_sums.messages import Confirm, Finish, MaskedUpdate, Round
 from cloister.protocols.synopsis import (
     CODEC,
     Knobs,
     Settings,
 )
-from cloister.protocols.synopsis.messages import Confirm, Finish, MaskedUpdate, Round
 from cloister.protocols.synopsis.pipeline import run_synopsis
 from cloister.wire import Array, PartyEndpoint
 from tests.harness import SESSION, blobs, split

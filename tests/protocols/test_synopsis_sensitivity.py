@@ -18,12 +18,14 @@ from cloister.kmeans.offsets import sum_offsets
 from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.privacy.units import Budget, Unit
-from cloister.protocols.synopsis import axes, client, grid, refinement
+from cloister.protocols.guided_sums import bounding, moments, refinement
+from cloister.protocols.guided_sums.query import Query
+from cloister.protocols.guided_sums.settings import PURSE
+from cloister.protocols.guided_sums.swaps import Sketch
+from cloister.protocols.synopsis import grid
 from cloister.protocols.synopsis.grid import Grid
 from cloister.protocols.synopsis.pipeline import run_synopsis
-from cloister.protocols.synopsis.query import Query
-from cloister.protocols.synopsis.settings import PURSE, Knobs, Settings
-from cloister.protocols.synopsis.swaps import Sketch
+from cloister.protocols.synopsis.settings import Knobs, Settings
 from tests.harness import blobs
 from tests.protocols.synopsis_steps import measure, square
 
@@ -303,7 +305,7 @@ def test_a_split_that_leaves_nothing_over_is_split_exactly(rounds, unit, monkeyp
         check_split(rounds, unit)
 
 
-def unclipped_offsets(records, centres, radii, *, scale, weight):
+def unclipped_offsets(records, centres, radii, *, scale, weight, join=None):
     """Mutant: offsets as long as they are."""
     out = np.zeros((len(centres), centres.shape[1] + 2), dtype=np.int64)
     for batch in records.batches():
@@ -314,13 +316,13 @@ def unclipped_offsets(records, centres, radii, *, scale, weight):
     return out
 
 
-def unclipped_squares(records, centres, radii, *, scale, weight):
+def unclipped_squares(records, centres, radii, *, scale, weight, join=None):
     """Mutant: offsets are clipped, their squared lengths are not."""
     out = sum_offsets(records, centres, radii, scale=scale, weight=weight)
     return out + np.rint(3 * out[:, -1:] * np.eye(out.shape[1])[-2]).astype(np.int64)
 
 
-def rounded_up(records, centres, radii, *, scale, weight):
+def rounded_up(records, centres, radii, *, scale, weight, join=None):
     """Mutant: clips, and forgets that rounding lengthens."""
     return sum_offsets(records, centres, radii, scale=scale + centres.shape[1], weight=weight)
 
@@ -345,8 +347,8 @@ REAL_COUNT = Grid.count
         (refinement, "sum_offsets", unclipped_offsets, 2),
         (refinement, "sum_offsets", unclipped_squares, 2),
         (refinement, "sum_offsets", rounded_up, 12),
-        (axes, "_shorten", unshortened, 7),
-        (axes, "_OFF", 10, 7),
+        (moments, "_shorten", unshortened, 7),
+        (moments, "OFF", 10, 7),
         (grid.Grid, "count", two_cells, 2),
         (grid.Grid, "count", two_cells, 7),
     ],
@@ -371,7 +373,7 @@ def test_the_property_catches_a_step_that_adds_too_much(owner, name, mutant, d, 
 @pytest.mark.parametrize("d", [2, 7])
 def test_the_property_catches_clients_that_are_not_bounded(d, monkeypatch):
     case = typical(d, unit=Unit.CLIENT)
-    monkeypatch.setattr(client, "bound_client", lambda exact, l2_squared: exact)
+    monkeypatch.setattr(bounding, "bound_client", lambda exact, l2_squared: exact)
     with pytest.raises(AssertionError):
         check_client(case, walk(case))
 

@@ -5,9 +5,10 @@ import pytest
 
 from cloister.crypto import Stream
 from cloister.kmeans import nearest
-from cloister.protocols.synopsis.denoising import estimate_counts
-from cloister.protocols.synopsis.grid import Grid, Subspace
-from cloister.protocols.synopsis.settings import PURSE
+from cloister.protocols.guided_sums.denoising import estimate_counts
+from cloister.protocols.guided_sums.settings import PURSE
+from cloister.protocols.guided_sums.subspace import Subspace
+from cloister.protocols.synopsis.grid import Grid
 from cloister.protocols.synopsis.start import Histogram, cluster_cells, release_histogram
 from tests.protocols.synopsis_steps import answer, make_settings
 

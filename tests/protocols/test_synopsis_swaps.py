@@ -5,7 +5,7 @@ import pytest
 
 from cloister.crypto import Stream
 from cloister.kmeans import nearest
-from cloister.protocols.synopsis.swaps import Sketch, swap_centres
+from cloister.protocols.guided_sums.swaps import Sketch, swap_centres
 
 PLACES = np.array([[-0.6, -0.6], [0.6, -0.6], [-0.6, 0.6], [0.5, 0.6], [0.8, 0.6]])
 STD = 0.04

@@ -43,7 +43,7 @@ def test_parties_that_share_thoughts_run_the_algorithm_once_and_find_the_same():
 
 def test_threads_may_share_thoughts():
     session = Session(split(POINTS[2], 6))
-    session.shared = SharedThinking(guard=Lock())
+    session.shared = SharedThinking(guard=Lock(), pipeline=run_synopsis)
     _, parties = session.run(threads=4)
     _, alone = Session(split(POINTS[2], 6)).run()
     assert all(np.array_equal(party.centres, alone[0].centres) for party in parties)

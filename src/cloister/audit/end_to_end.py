@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cloister.audit.adversary import JobUnderAudit
+from cloister.audit.feddp_sessions import prepare_feddp
 from cloister.audit.lloyd_sessions import prepare_lloyd
 from cloister.audit.synopsis_sessions import prepare_synopsis
 from cloister.audit.vertical_sessions import prepare_vertical
@@ -10,6 +11,8 @@ from cloister.crypto import Identity, SeededEntropy
 from cloister.errors import ConfigError
 from cloister.job import Job
 from cloister.job.secfc_checks import SECFC
+from cloister.protocols.feddp.settings import FEDDP
+from cloister.protocols.synopsis.settings import SYNOPSIS
 from cloister.protocols.vertical.settings import VERTICAL
 
 
@@ -32,5 +35,6 @@ def prepare_audit(job: Job) -> JobUnderAudit:
             "Audit a differentially private job."
         )
     identities = tuple(Identity(SeededEntropy(0, f"identity {party.name}")) for party in job.parties)
-    prepare = {"synopsis": prepare_synopsis, VERTICAL: prepare_vertical}.get(job.protocol.name, prepare_lloyd)
+    prepares = {SYNOPSIS: prepare_synopsis, FEDDP: prepare_feddp, VERTICAL: prepare_vertical}
+    prepare = prepares.get(job.protocol.name, prepare_lloyd)
     return prepare(job, identities)

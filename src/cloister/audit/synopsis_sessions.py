@@ -1,45 +1,19 @@
-"""Attacks on a synopsis.
-
-Two made-up inputs differ by one unit of the first party: a record at the corner of the domain, or all that the party
-holds. All else is harmless records in the middle of the domain, as many as make the algorithm ask its questions rather
-than skip them. The adversary is :mod:`~cloister.audit.matched_filter`.
-"""
+"""Attacks on a synopsis (:mod:`~cloister.audit.guided_sessions`)."""
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from math import ceil
-
-import numpy as np
-from numpy.typing import NDArray
-
-from cloister.audit.adversary import (
-    ADVERSARY,
-    SESSIONS_AT_ONCE,
-    JobUnderAudit,
-    KeptNoise,
-    find_corner,
-    find_far_outside,
-    find_middle,
-    make_table,
-)
-from cloister.audit.claims import Claim, Neighbour
+from cloister.audit.adversary import SESSIONS_AT_ONCE, JobUnderAudit
+from cloister.audit.claims import Claim
+from cloister.audit.guided_sessions import GuidedSessions, choose_units
 from cloister.audit.harness import Attack
-from cloister.audit.matched_filter import HiddenUnit, Watch, name_entries
-from cloister.crypto import Identity, Stream
+from cloister.audit.matched_filter import name_entries
+from cloister.crypto import Identity
 from cloister.job import Job
-from cloister.kmeans.records import ArrayRecords, FloatArray, Records
 from cloister.privacy.accounting import Accountant
-from cloister.privacy.release import NoiseDuty
-from cloister.protocols.synopsis import CODEC, Agreement, NoBooks, Settings, SharedThinking, SynopsisParty, coordinate
-from cloister.protocols.synopsis.agreement import envelope_of
-from cloister.protocols.synopsis.settings import PURSE
-from cloister.runtime import run_local
+from cloister.protocols.guided_sums import envelope_of
+from cloister.protocols.synopsis import CODEC
+from cloister.protocols.synopsis.pipeline import run_synopsis
 from cloister.simulation.synopsis import make_synopsis_agreement
-
-_CLEAR = 40.0  # records over noise, for each column: from about half of this all questions are asked
-_MOST_HARMLESS = 10_000
-_CLIENT_RECORDS = 20
 
 
 def prepare_synopsis(job: Job, identities: tuple[Identity, ...]) -> JobUnderAudit:
@@ -51,94 +25,11 @@ def prepare_synopsis(job: Job, identities: tuple[Identity, ...]) -> JobUnderAudi
         attacks=tuple(
             Attack(
                 name=name,
-                run=SynopsisSessions(job, agreement, identities, rows).run,
+                run=GuidedSessions(job, agreement, identities, rows, pipeline=run_synopsis, codec=CODEC).run,
                 labels=tuple(name_entries(settings.slots)),
                 most_at_once=SESSIONS_AT_ONCE,
             )
-            for name, rows in _choose_units(job, settings).items()
+            for name, rows in choose_units(job, settings).items()
         ),
         claim=Claim(epsilon=settings.budget.epsilon, delta=settings.budget.delta, rho=spent.rho),
     )
-
-
-def _choose_units(job: Job, settings: Settings) -> dict[str, FloatArray]:
-    """The rows of the unit that is there or not, by what they are."""
-    corner, outside = find_corner(job)[None, :], find_far_outside(job)[None, :]
-    if not settings.client_level:
-        return {
-            "one more record, at a corner of the domain": corner,
-            "one more record, far outside the domain": outside,
-        }
-    opposite = 2 * find_middle(job)[None, :] - corner
-    return {
-        "one more party, all its records at a corner of the domain": np.repeat(corner, _CLIENT_RECORDS, axis=0),
-        "one more party, its records at two opposite corners": np.repeat(
-            np.vstack([corner, opposite]), _CLIENT_RECORDS // 2, axis=0
-        ),
-    }
-
-
-def _count_harmless(settings: Settings) -> int:
-    """How many records each party holds besides."""
-    needed = _CLEAR * max(settings.dimensions, 5) / settings.signal(PURSE)
-    return ceil(min(needed, _MOST_HARMLESS) / settings.parties)
-
-
-class SynopsisSessions:
-    """Runs a job's protocol over and over on two neighbouring inputs.
-
-    Parameters
-    ----------
-    job, agreement, identities
-        What was agreed, and who takes part.
-    rows
-        The unit, in the job's units: records that the first party holds on one input only.
-    """
-
-    def __init__(self, job: Job, agreement: Agreement, identities: tuple[Identity, ...], rows: FloatArray) -> None:
-        self._agreement = agreement
-        self._identities = identities
-        harmless = np.repeat(find_middle(job)[None, :], _count_harmless(agreement.settings), axis=0)
-        self._others: list[Records] = [make_table(job, harmless) for _ in job.parties[1:]]
-        if agreement.settings.client_level:  # a party without records is one that is not there
-            without: Records = ArrayRecords(np.zeros((0, len(job.columns))))
-            present = make_table(job, rows)
-        else:
-            without = make_table(job, harmless)
-            present = make_table(job, np.vstack([harmless, rows]))
-        self._first = {Neighbour.WITHOUT: without, Neighbour.WITH: present}
-        self._unit = HiddenUnit(others=tuple(self._others), without=without, present=present)
-
-    def run(self, side: Neighbour, runs: int, stream: Stream) -> NDArray[np.int64]:
-        """Return what the second party makes of what it reads, one row a run."""
-        roles = range(self._agreement.settings.parties + 1)
-        samplers = [KeptNoise(stream.child("noise", role)) for role in roles]
-        entropies = [stream.child("keys", role) for role in roles]
-        tables = [self._first[side], *self._others]
-        return np.array([self._run_once(tables, samplers, entropies) for _ in range(runs)])
-
-    def _run_once(self, tables: list[Records], samplers: list[KeptNoise], entropies: list[Stream]) -> NDArray[np.int64]:
-        agreement = self._agreement
-        session = entropies[0].bytes(16)
-        own = [sampler.start() for sampler in samplers][ADVERSARY]
-        watch = Watch()
-        thinking = SharedThinking(guard=nullcontext(), pipeline=watch)
-        parties = [
-            SynopsisParty(
-                number=number,
-                agreement=agreement,
-                records=table,
-                identity=self._identities[number - 1],
-                entropy=entropies[number],
-                session=session,
-                duty=NoiseDuty(charger=Accountant(agreement.settings.budget), sampler=samplers[number]),
-                thinking=thinking,
-            )
-            for number, table in enumerate(tables, start=1)
-        ]
-        duty = NoiseDuty(charger=NoBooks(), sampler=samplers[0]) if agreement.by_coordinator else None
-        run_local(coordinate(agreement, session=session, duty=duty), parties, codec=CODEC, session=session, threads=1)
-        totals = parties[ADVERSARY - 1].released_totals
-        if own:
-            totals = tuple(total - noise for total, noise in zip(totals, own, strict=True))
-        return self._unit.read(watch.queries, totals)

@@ -5,8 +5,10 @@ Reading order: :mod:`~cloister.data.columns` (public bounds and the map to [-1, 
 :mod:`~cloister.data.source` with one module for each kind (:mod:`~cloister.data.csv_source`,
 :mod:`~cloister.data.arrow_source`, :mod:`~cloister.data.memory_source`), :mod:`~cloister.data.table`
 (batches on the grid), :mod:`~cloister.data.opening` (the door). For studies:
-:mod:`~cloister.data.partition`, :mod:`~cloister.data.synthetic`, :mod:`~cloister.data.separation`. For the
-demonstration: :mod:`~cloister.data.samples`.
+:mod:`~cloister.data.partition`, :mod:`~cloister.data.synthetic`, :mod:`~cloister.data.separation`,
+:mod:`~cloister.data.federated` with :mod:`~cloister.data.folktables_files` and
+:mod:`~cloister.data.stackoverflow_files`, :mod:`~cloister.data.rotated_digits` with
+:mod:`~cloister.data.idx_files`. For the demonstration: :mod:`~cloister.data.samples`.
 """
 
 from cloister.data.columns import Column, parse_bounds, to_original, to_unit

@@ -99,7 +99,8 @@ def feddp_mixture(
     """Draw the mixture of FedDP-KMeans, appendix G.1.
 
     Means are uniform in [0, 1]^d, covariances ``variance`` times the identity, weights 1/k; every client
-    draws its points i.i.d. The server holds points of each component, and half as many uniform in [0, 1]^d.
+    draws its points i.i.d. The server holds points of each component, and half as many uniform in [0, 1]^d. One stream
+    gives the same means and the same server points for any number of clients, as the paper's settings share theirs.
 
     Parameters
     ----------
@@ -126,11 +127,12 @@ def feddp_mixture(
     labels = stream.integers(k, n)
     points = centres[labels] + deviation * stream.normal(n, d)
     inside = np.repeat(centres, server_points_per_cluster, axis=0)
-    inside = inside + deviation * stream.normal(*inside.shape)
+    server = stream.child("server")
+    inside = inside + deviation * server.normal(*inside.shape)
     return FederatedSample(
         sample=Sample(points=points, labels=labels, centres=centres),
         clients=tuple(np.arange(n).reshape(clients, points_per_client)),
-        server_points=np.concatenate([inside, stream.uniform(server_uniform_points, d)]),
+        server_points=np.concatenate([inside, server.uniform(server_uniform_points, d)]),
     )
 
 

@@ -9,13 +9,14 @@ from cloister.job.fastlloyd_checks import FASTLLOYD
 from cloister.job.problems import KeyPath, check_choice, check_integer, check_number, refuse, show_value
 from cloister.job.secfc_checks import SECFC
 from cloister.privacy.units import Budget, Unit
+from cloister.protocols.feddp.settings import FEDDP
 from cloister.protocols.synopsis.settings import SYNOPSIS
 from cloister.protocols.vertical.settings import VERTICAL
 
 if TYPE_CHECKING:
     from cloister.job.model import Job, ProtocolOptions
 
-PRIVATE_PROTOCOLS = (SYNOPSIS, FASTLLOYD, "mask-noise-average")
+PRIVATE_PROTOCOLS = (SYNOPSIS, FEDDP, FASTLLOYD, "mask-noise-average")
 NOISES = ("gaussian", "laplace")
 PLACEMENTS = ("aggregator", "shared", "local", "joint")
 
@@ -49,9 +50,9 @@ def check_budget(job: Job) -> None:
         refuse(("budget",), "be left out", f"epsilon = {show_value(budget.epsilon)}", what_to_do)
     if budget.delta == 0 and resolve_noise(protocol) != "laplace":
         what_to_do = "Gaussian noise cannot give pure epsilon: write delta = 1e-6"
-        what_to_do += "." if protocol.name == SYNOPSIS else ', or noise = "laplace" in [protocol].'
+        what_to_do += "." if protocol.name in (SYNOPSIS, FEDDP) else ', or noise = "laplace" in [protocol].'
         refuse(("budget", "delta"), "be greater than 0 with Gaussian noise", show_value(budget.delta), what_to_do)
-    if protocol.name != SYNOPSIS:
+    if protocol.name not in (SYNOPSIS, FEDDP):
         _check_lloyd_noise(budget, protocol)
     _check_placement(protocol, len(job.parties), budget.delta)
 
@@ -112,7 +113,7 @@ def _check_lloyd_noise(budget: Budget, protocol: ProtocolOptions) -> None:
 def _check_placement(protocol: ProtocolOptions, parties: int, delta: float) -> None:
     """Refuse shares of noise that dropouts or colluding parties would leave too small."""
     if protocol.placement is not None:
-        known = PLACEMENTS[:-1] if protocol.name == SYNOPSIS else PLACEMENTS
+        known = PLACEMENTS[:-1] if protocol.name in (SYNOPSIS, FEDDP) else PLACEMENTS
         check_choice(("protocol", "placement"), protocol.placement, known)
     if protocol.placement == "joint" and resolve_noise(protocol) != "laplace":
         what_to_do = 'Its binary digits can be sampled jointly; write noise = "laplace".'

@@ -18,8 +18,10 @@ from cloister.job.problems import (
     show_value,
 )
 from cloister.job.protocol_checks import check_protocol
+from cloister.protocols.feddp.settings import FEDDP
+from cloister.protocols.guided_sums.settings import CLUSTERS_MOST, DIMENSIONS_MOST
 from cloister.protocols.multiparty_lloyd.agreement import MAX_RECORDS
-from cloister.protocols.synopsis.settings import CLUSTERS_MOST, DIMENSIONS_MOST, SYNOPSIS
+from cloister.protocols.synopsis.settings import SYNOPSIS
 from cloister.runtime.network import NETWORKS
 
 if TYPE_CHECKING:
@@ -43,8 +45,10 @@ def check_job(job: Job) -> None:
     _check_columns(job.columns)
     _check_parties(job.parties)
     check_protocol(job)
-    if job.protocol.name == SYNOPSIS and len(job.columns) > DIMENSIONS_MOST:
-        refuse(("columns",), f"be at most {DIMENSIONS_MOST} with the protocol {SYNOPSIS}", str(len(job.columns)))
+    if job.protocol.name in (SYNOPSIS, FEDDP) and len(job.columns) > DIMENSIONS_MOST:
+        refuse(
+            ("columns",), f"be at most {DIMENSIONS_MOST} with the protocol {job.protocol.name}", str(len(job.columns))
+        )
     _check_data(job.data)
     if job.network is not None:
         check_choice(("network", "model"), job.network, NETWORKS)
@@ -63,7 +67,9 @@ def _check_clusters(job: Job) -> None:
     if not isinstance(job.choose_k, bool):
         refuse(("clusters", "choose_k"), "be true or false", show_value(job.choose_k))
     key, least = ("k_max", 2) if job.choose_k else ("k", 1)
-    check_integer(("clusters", key), job.k, least, CLUSTERS_MOST if job.protocol.name == SYNOPSIS else MAX_CLUSTERS)
+    check_integer(
+        ("clusters", key), job.k, least, CLUSTERS_MOST if job.protocol.name in (SYNOPSIS, FEDDP) else MAX_CLUSTERS
+    )
 
 
 def _check_data(data: DataOptions) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final, Literal
 
+from cloister.protocols.feddp.settings import FEDDP
 from cloister.protocols.synopsis.settings import SYNOPSIS
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ _DELTA = 1e-6
 
 
 def resolve_noise(protocol: ProtocolOptions) -> Literal["gaussian", "laplace"]:
-    """Return the noise of a private protocol: what published variants print is Laplace."""
-    if protocol.is_published:
+    """Return the noise of a private protocol: what published variants of FastLloyd print is Laplace."""
+    if protocol.is_published and protocol.name != FEDDP:
         return "laplace"
     return protocol.noise or NOISE
 

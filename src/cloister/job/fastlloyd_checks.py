@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, get_args
 
 from cloister.job.problems import KeyPath, check_choice, check_integer, check_number, refuse, show_value
 from cloister.protocols.fastlloyd import Correction, Preset
+from cloister.protocols.feddp.settings import FEDDP
 
 if TYPE_CHECKING:
     from cloister.job.model import Job, ProtocolOptions
@@ -43,7 +44,7 @@ def refuse_fastlloyd_options(protocol: ProtocolOptions) -> None:
     """Refuse, for another protocol, what only FastLloyd takes."""
     for key in ONLY_FASTLLOYD:
         value = getattr(protocol, key)
-        if value is not None:
+        if value is not None and not (key == "variant" and protocol.name == FEDDP):
             what_to_do = "Remove it, or change the protocol."
             refuse(("protocol", key), f"come with the protocol {FASTLLOYD}", protocol.name, what_to_do)
 

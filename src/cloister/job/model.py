@@ -14,6 +14,7 @@ from typing import Literal
 from cloister.data.columns import Column
 from cloister.job.checks import check_job
 from cloister.job.defaults import PROTOCOL
+from cloister.job.feddp_section import FeddpSection
 from cloister.job.vertical_roles import VerticalModel
 from cloister.privacy.units import Budget
 from cloister.protocols.align.terms import IdKind
@@ -23,7 +24,15 @@ from cloister.protocols.synopsis.settings import Knobs
 from cloister.protocols.vertical.settings import VERTICAL
 
 ProtocolName = Literal[
-    "synopsis", "fastlloyd", "secfc", "vertical", "naive", "masked-sum-count", "masked-centroid", "mask-noise-average"
+    "synopsis",
+    "feddp",
+    "fastlloyd",
+    "secfc",
+    "vertical",
+    "naive",
+    "masked-sum-count",
+    "masked-centroid",
+    "mask-noise-average",
 ]
 FastLloydVariant = Literal["sound"] | Preset
 Starter = Literal["parties", "coordinator", "job"]
@@ -46,8 +55,9 @@ class ProtocolOptions:
     Attributes
     ----------
     name
-        The synopsis (default); FastLloyd; SecFC; vertical, for different columns of the same records; or of the thesis:
-        naive (5.2), masked sum/count (5.3), masked centroid (5.4), or mask, noise then average (7.2.4).
+        The synopsis (default); FedDP-KMeans, with server data; FastLloyd; SecFC; vertical, for different columns of the
+        same records; or of the thesis: naive (5.2), masked sum/count (5.3), masked centroid (5.4), or mask, noise then
+        average (7.2.4).
     fractional_bits, ring
         The fixed-point grid 2^-fractional_bits, and the width of the ring of the masked sums.
     min_parties
@@ -61,7 +71,7 @@ class ProtocolOptions:
         With ``fastlloyd`` and ``mask-noise-average``: a star around the coordinator (default), or a ring of parties
         without a server.
     variant
-        With ``fastlloyd``: sound (default), or one of the published ones.
+        With ``fastlloyd``: sound (default), or one of the published ones. With ``feddp``: tight (default) or published.
     iterations
         Rounds of Lloyd's algorithm; 10 by default, with ``fastlloyd`` 12 or by the published rule. This and what
         follows is for all but the synopsis.
@@ -100,7 +110,7 @@ class ProtocolOptions:
     colluding_max: int | None = None
     honest_fraction: float | None = None
     topology: Literal["star", "ring"] | None = None
-    variant: FastLloydVariant | None = None
+    variant: FastLloydVariant | Literal["tight"] | None = None
     iterations: int | None = None
     initialisation: Initialisation | Literal["synopsis"] | None = None
     start_by: Literal["parties", "coordinator"] | None = None
@@ -163,8 +173,8 @@ class ProtocolOptions:
 
     @property
     def is_published(self) -> bool:
-        """Whether this is FastLloyd as some text prints it."""
-        return self.name == "fastlloyd" and self.variant not in (None, "sound")
+        """Whether this is as some text prints it."""
+        return self.variant not in (None, "sound", "tight")
 
     @property
     def starter(self) -> Starter:
@@ -191,10 +201,12 @@ class DataOptions:
     max_records
         A public cap on the records of one party. It bounds the sums, so that a small ring is known to fit.
     records
-        With ``synopsis`` and ``fastlloyd``: the number of records of all parties together, declared public, also where
-        a unit is a whole client. None keeps it private: the synopsis then releases it with noise, the sound FastLloyd
-        does without, and the published variants need it. With ``vertical``: the number of aligned records, which
-        is public; a run refuses another one.
+        With ``synopsis``, ``feddp`` and ``fastlloyd``: the number of records of all parties together, declared public,
+        also where a unit is a whole client. None keeps it private: synopsis and feddp then release it with noise, the
+        sound FastLloyd does without, and its published variants need it. With ``vertical``: the number of aligned
+        records, which is public; a run refuses another one.
+    server
+        With ``feddp``: the table of the server's data, relative to the job's folder. It is public: everyone has it.
     id
         With ``secfc`` and ``vertical``: the column of record IDs, by which parties align privately first; or, where
         each names its alignment, by which the tables are recognised.
@@ -207,6 +219,7 @@ class DataOptions:
     match: Literal["order", "name"] = "order"
     max_records: int | None = None
     records: int | None = None
+    server: str | None = None
     id: str | None = None
     id_form: IdKind | None = None
     id_trim: bool | None = None
@@ -259,8 +272,8 @@ class Job:
         ``run.secure``: keys and noise must come from the operating system; a seed is refused.
     ledger
         ``ledger.path``, relative to the folder.
-    synopsis
-        The section ``[synopsis]``: advanced settings, or None.
+    synopsis, feddp
+        The sections of the same name: advanced settings, or None.
     folder
         The folder that relative paths start from: that of the job file.
 
@@ -283,6 +296,7 @@ class Job:
     budget: Budget | None = None
     ledger: str | None = None
     synopsis: Knobs | None = None
+    feddp: FeddpSection | None = None
     folder: Path = Path()
 
     def __post_init__(self) -> None:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, get_args
 
 from cloister.job.defaults import ASSIGNMENT, INITIALISATION
 from cloister.job.fastlloyd_checks import FASTLLOYD, check_fastlloyd, refuse_fastlloyd_options
+from cloister.job.feddp_checks import check_feddp, refuse_feddp_options
 from cloister.job.problems import KeyPath, check_choice, check_integer, check_number, refuse, show_value
 from cloister.job.secfc_checks import SECFC, check_secfc, refuse_secfc_options
 from cloister.job.vertical_checks import check_vertical, refuse_vertical_options
+from cloister.protocols.feddp.settings import FEDDP
 from cloister.protocols.multiparty_lloyd.agreement import Initialisation
 from cloister.protocols.synopsis.settings import SYNOPSIS
 from cloister.protocols.vertical.settings import VERTICAL
@@ -18,7 +20,17 @@ if TYPE_CHECKING:
     from cloister.data.columns import Column
     from cloister.job.model import Job, ProtocolOptions
 
-PROTOCOLS = (SYNOPSIS, FASTLLOYD, SECFC, VERTICAL, "naive", "masked-sum-count", "masked-centroid", "mask-noise-average")
+PROTOCOLS = (
+    SYNOPSIS,
+    FEDDP,
+    FASTLLOYD,
+    SECFC,
+    VERTICAL,
+    "naive",
+    "masked-sum-count",
+    "masked-centroid",
+    "mask-noise-average",
+)
 INITIALISATIONS: tuple[str, ...] = get_args(Initialisation)
 
 # Which limits each assignment takes: one of each group must be given. Sizes are counts, or FastLloyd's ratios
@@ -75,13 +87,18 @@ def check_protocol(job: Job) -> None:
         check_fastlloyd(job)
     else:
         refuse_fastlloyd_options(protocol)
+    if protocol.name != FEDDP:
+        refuse_feddp_options(job)
     if protocol.name == SECFC:
         _refuse_synopsis_options(job)
         check_secfc(job)
         return
     refuse_secfc_options(job)
-    if protocol.name == SYNOPSIS:
+    if protocol.name in (SYNOPSIS, FEDDP):
         _refuse_lloyd_options(protocol)
+        if protocol.name == FEDDP:
+            _refuse_synopsis_options(job)
+            check_feddp(job)
         return
     _refuse_synopsis_options(job)
     _check_rounds(protocol)
@@ -117,7 +134,8 @@ def _refuse_lloyd_options(protocol: ProtocolOptions) -> None:
     for key, what_to_do in LLOYD_ONLY.items():
         value = getattr(protocol, key)
         if value is not None:
-            must = f"be left out with the protocol {SYNOPSIS}, the default"
+            default = ", the default" if protocol.name == SYNOPSIS else ""
+            must = f"be left out with the protocol {protocol.name}{default}"
             refuse(("protocol", key), must, show_value(value), what_to_do)
 
 
@@ -125,7 +143,7 @@ def _refuse_synopsis_options(job: Job) -> None:
     """Refuse what only the synopsis takes."""
     given: dict[KeyPath, object] = {
         ("clusters", "choose_k"): job.choose_k or None,
-        ("data", "records"): None if job.protocol.name in (FASTLLOYD, SECFC, VERTICAL) else job.data.records,
+        ("data", "records"): None if job.protocol.name in (FEDDP, FASTLLOYD, SECFC, VERTICAL) else job.data.records,
         ("synopsis",): job.synopsis,
     }
     for path, value in given.items():

@@ -20,6 +20,7 @@ from cloister.job.sections import (
     read_budget,
     read_clusters,
     read_columns,
+    read_feddp,
     read_knobs,
     read_parties,
     refuse_missing_bounds,
@@ -126,5 +127,6 @@ def _read_job(document: dict[str, Any], folder: Path) -> Job:
         budget=read_budget(document["budget"], protocol, data) if "budget" in document else None,
         ledger=document.get("ledger", {}).get("path"),
         synopsis=read_knobs(document["synopsis"]) if "synopsis" in document else None,
+        feddp=read_feddp(document["feddp"]) if "feddp" in document else None,
         folder=folder,
     )

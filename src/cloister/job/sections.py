@@ -14,6 +14,7 @@ from cloister.errors import ConfigError
 from cloister.job.checks import check_bounds
 from cloister.job.defaults import choose_delta, resolve_noise
 from cloister.job.fastlloyd_checks import FASTLLOYD
+from cloister.job.feddp_section import FeddpSection
 from cloister.job.model import DataOptions, JobParty, ProtocolOptions
 from cloister.job.problems import (
     KeyedConfigError,
@@ -32,6 +33,7 @@ from cloister.job.problems import (
 from cloister.job.protocol_checks import MAX_COUNT
 from cloister.job.secfc_checks import SECFC
 from cloister.privacy.units import EPSILON_LEAST, EPSILON_MOST, Budget, Unit
+from cloister.protocols.feddp.settings import FEDDP
 from cloister.protocols.synopsis.settings import SYNOPSIS, Knobs
 from cloister.protocols.vertical.settings import VERTICAL
 
@@ -47,6 +49,7 @@ SECTIONS = (
     "budget",
     "ledger",
     "synopsis",
+    "feddp",
 )
 SECTION_KEYS: dict[str, tuple[str, ...]] = {
     "protocol": tuple(f.name for f in fields(ProtocolOptions)),
@@ -57,6 +60,7 @@ SECTION_KEYS: dict[str, tuple[str, ...]] = {
     "budget": tuple(f.name for f in fields(Budget)),
     "ledger": ("path",),
     "synopsis": tuple(f.name for f in fields(Knobs)),
+    "feddp": tuple(f.name for f in fields(FeddpSection)),
 }
 
 Section = TypeVar("Section", ProtocolOptions, DataOptions, JobParty)
@@ -90,6 +94,20 @@ def read_knobs(table: Mapping[str, Any]) -> Knobs:
     except ConfigError as error:
         blamed = [key for key in table if key in str(error)]
         raise KeyedConfigError(("synopsis", *blamed[:1]), f"in [synopsis] {error}") from None
+
+
+def read_feddp(table: Mapping[str, Any]) -> FeddpSection:
+    """Read ``[feddp]``; ``Job`` checks ranges that depend on others."""
+    for key, value in table.items():
+        path: KeyPath = ("feddp", key)
+        if key in ("simplify", "clear_only"):
+            if not isinstance(value, bool):
+                refuse(path, "be true or false", show_value(value))
+        elif key in ("lloyd_steps", "sample", "restarts"):
+            check_integer(path, value, 0, MAX_COUNT)
+        else:
+            check_number(path, value)
+    return FeddpSection(**table)
 
 
 def read_columns(table: object) -> tuple[Column, ...]:
@@ -139,7 +157,7 @@ def read_budget(table: Any, protocol: ProtocolOptions, data: DataOptions) -> Bud
         refuse(("budget", "epsilon"), must, show_value(table["epsilon"]), "Less is all noise, more is no privacy.")
     default = 0.0
     if (
-        protocol.name in (SYNOPSIS, SECFC, VERTICAL)
+        protocol.name in (SYNOPSIS, FEDDP, SECFC, VERTICAL)
         or protocol.placement == "joint"
         or (protocol.name == FASTLLOYD and resolve_noise(protocol) == "gaussian")
     ):

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from cloister.job.alignment_checks import check_alignment
 from cloister.job.problems import KeyPath, check_choice, check_integer, quote_string, refuse, show_value, suggest
 from cloister.job.vertical_roles import MODELS, choose_model, find_computing, resolve_vertical
-from cloister.protocols.synopsis.settings import DIMENSIONS_MOST
-from cloister.protocols.vertical.settings import CELLS_MOST, CLUSTERS_MOST, HOLDERS_MOST, VERTICAL
+from cloister.protocols.vertical.settings import CELLS_MOST, CLUSTERS_MOST, DIMENSIONS_MOST, HOLDERS_MOST, VERTICAL
 
 if TYPE_CHECKING:
     from cloister.job.model import Job

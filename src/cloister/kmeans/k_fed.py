@@ -72,7 +72,9 @@ class KFedFit:
     labels: tuple[NDArray[np.int64], ...] = field(repr=False)
 
 
-def k_fed(parts: Sequence[FloatArray], k: int, local_k: int, stream: Stream, *, variant: Variant) -> KFedFit:
+def k_fed(
+    parts: Sequence[FloatArray], k: int, local_k: int, stream: Stream, *, variant: Variant, restarts: int = 1
+) -> KFedFit:
     """Run k-FED.
 
     Parameters
@@ -88,6 +90,9 @@ def k_fed(parts: Sequence[FloatArray], k: int, local_k: int, stream: Stream, *, 
         The source of randomness; every client and the server have their own child of it.
     variant
         As SecFC describes it, or with starts that work.
+    restarts
+        How often a client clusters its records from another start; the best counts. Where k' = k the server takes one
+        client's centres for its start, and a cluster that this client missed is missed for good.
 
     Raises
     ------
@@ -95,7 +100,7 @@ def k_fed(parts: Sequence[FloatArray], k: int, local_k: int, stream: Stream, *, 
         If the clients together send fewer than k centres.
     """
     found = [
-        cluster_locally(part, local_k, stream.child("client", number), variant=variant)
+        cluster_locally(part, local_k, stream.child("client", number), variant=variant, restarts=restarts)
         for number, part in enumerate(parts)
     ]
     local_centres = tuple(each.centres for each in found)
@@ -108,15 +113,21 @@ def k_fed(parts: Sequence[FloatArray], k: int, local_k: int, stream: Stream, *, 
     )
 
 
-def cluster_locally(points: FloatArray, local_k: int, stream: Stream, *, variant: Variant) -> Groups:
-    """Return one client's clusters, k' of them or as many as it has records."""
+def cluster_locally(points: FloatArray, local_k: int, stream: Stream, *, variant: Variant, restarts: int = 1) -> Groups:
+    """Return one client's clusters, k' of them or as many as it has records; of some restarts the best."""
     points = check_finite_points(points)
     check_at_least("the number of records of a client", len(points), 1)
     check_at_least("local_k", local_k, 1)
+    check_at_least("restarts", restarts, 1)
     k = min(local_k, len(points))
-    if variant == "described":
-        return _run_lloyd(points, _start_at_random(points, k, stream))
-    return _run_lloyd(points, kmeans_plus_plus(stream, points, k, candidates=_CANDIDATES))
+
+    def start() -> FloatArray:
+        if variant == "described":
+            return _start_at_random(points, k, stream)
+        return kmeans_plus_plus(stream, points, k, candidates=_CANDIDATES)
+
+    tries = [_run_lloyd(points, start()) for _ in range(restarts)]
+    return tries[0] if restarts == 1 else min(tries, key=lambda found: _lose(points, found))
 
 
 def group_centres(local_centres: Sequence[FloatArray], k: int, stream: Stream, *, variant: Variant) -> Groups:
@@ -141,6 +152,11 @@ def _run_lloyd(points: FloatArray, start: FloatArray) -> Groups:
     """Separate the centres once, then run Lloyd's algorithm (SecFC 5)."""
     fit = lloyd(points, centre_separation(points, start) if len(start) > 1 else start, iterations=_ITERATIONS)
     return Groups(centres=fit.centres, labels=nearest(points, fit.centres).labels.astype(np.int64))
+
+
+def _lose(points: FloatArray, found: Groups) -> float:
+    """The sum of squared distances to the centres of the groups."""
+    return float(((points - found.centres[found.labels]) ** 2).sum())
 
 
 def _start_at_random(points: FloatArray, k: int, stream: Stream) -> FloatArray:

@@ -7,6 +7,9 @@ so that one record's influence on the sums is known to the last digit.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numba
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +19,32 @@ from cloister.kmeans.kernel import nearest
 from cloister.kmeans.records import FloatArray, Records, iterate_chunks
 from cloister.numeric import find_reach
 
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Joined:
+    """Which cluster each point joins, and how wide it makes it."""
+
+    labels: NDArray[np.int32]
+    """-1 for a point that joins none."""
+    squares: FloatArray
+    """Squared lengths, clipped to 1, in place of the offsets' own."""
+
+
+Join = Callable[[FloatArray], Joined]
+"""What a point joins must depend on no other point."""
 _CHUNK_ROWS = 65536
+_NO_SQUARES: FloatArray = np.zeros(0)
 _RADIUS_LEAST = 1e-100  # squares of shorter offsets are lost; they count as zero
 
 
 def sum_offsets(
-    records: Records, centres: FloatArray, radii: FloatArray, *, scale: int, weight: int
+    records: Records,
+    centres: FloatArray,
+    radii: FloatArray,
+    *,
+    scale: int,
+    weight: int,
+    join: Join | None = None,
 ) -> NDArray[np.int64]:
     """Return (k, d + 2): sums of clipped offsets, of weight times their squared lengths, and weight times the counts.
 
@@ -29,6 +52,7 @@ def sum_offsets(
 
     A record x of centre c and radius r adds z = round(y), y = (x - c) / r scaled so that a length of 1 or more
     becomes `find_reach`'s, so |z| <= scale. Its squared length adds an integer from 0 to weight, and so does its count.
+    The centre is the nearest and the squared length the offset's, unless ``join`` says otherwise.
     """
     k, d = centres.shape
     reach = find_reach(scale, d)
@@ -36,15 +60,21 @@ def sum_offsets(
         raise ConfigError(f"radii must be finite and at least {_RADIUS_LEAST:g}; got others.")
     out = np.zeros((k, d + 2), dtype=np.int64)
     for points in iterate_chunks(records, _CHUNK_ROWS):
-        _add_offsets(points, nearest(points, centres).labels, centres, radii, reach, weight, out)
+        if join is None:
+            _add_offsets(points, nearest(points, centres).labels, _NO_SQUARES, centres, radii, reach, weight, out)
+        else:
+            joined = join(points)
+            _add_offsets(points, joined.labels, joined.squares, centres, radii, reach, weight, out)
     return out
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[misc, unused-ignore]
-def _add_offsets(points, labels, centres, radii, reach, weight, out):  # type: ignore[no-untyped-def]
+def _add_offsets(points, labels, squares, centres, radii, reach, weight, out):  # type: ignore[no-untyped-def]
     n, d = points.shape
     for i in range(n):
         j = labels[i]
+        if j < 0:
+            continue
         square = 0.0
         for h in range(d):
             offset = points[i, h] - centres[j, h]
@@ -54,5 +84,6 @@ def _add_offsets(points, labels, centres, radii, reach, weight, out):  # type: i
         for h in range(d):
             out[j, h] += np.int64(np.rint((points[i, h] - centres[j, h]) * factor))
         relative = min(length / radii[j], 1.0)
-        out[j, d] += np.int64(relative * relative * weight)
+        part = squares[i] if squares.size else relative * relative
+        out[j, d] += np.int64(min(part, 1.0) * weight)
         out[j, d + 1] += weight

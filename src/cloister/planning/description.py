@@ -8,6 +8,7 @@ from itertools import groupby
 from cloister.job import Job
 from cloister.job.protocol_checks import PROTOCOLS
 from cloister.planning.model import Case, Plan, RoundNoise, Traffic, VerticalOutline
+from cloister.protocols.feddp.settings import FEDDP
 from cloister.protocols.leakage import LeakageTable, Learns
 from cloister.protocols.vertical.settings import VERTICAL
 
@@ -86,6 +87,11 @@ def _explain_choice(name: str, variant: str) -> str:
     if name == VERTICAL:
         return "columns of the same records are split across organisations, which no other protocol is for."
     named = f"{name}, {variant}" if variant else name
+    if name == FEDDP:
+        return (
+            f"the job names {named} and gives server data: public points say where clusters may be, so that more "
+            f"of the budget is left for their centres. Without them it would be synopsis; also: {others}."
+        )
     return f"the job names {named}; the default for rows split across organisations is synopsis; also: {others}."
 
 

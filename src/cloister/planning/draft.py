@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from cloister.crypto import Stream
 from cloister.crypto.identity import PUBLIC_KEY_BYTES
@@ -10,16 +11,20 @@ from cloister.errors import ConfigError
 from cloister.job import Job
 from cloister.job.protocol_checks import MAX_COUNT
 from cloister.job.secfc_checks import SECFC
+from cloister.kmeans.records import FloatArray
 from cloister.planning.advice import advise_lloyd, advise_synopsis, list_notes
 from cloister.planning.description import Found, describe
 from cloister.planning.epsilons import choose_epsilons
+from cloister.planning.feddp import advise_feddp, estimate_round_noise, list_feddp_notes
 from cloister.planning.forecast import FULL, QUICK, WIDE, Forecaster, count_trials, is_slow
 from cloister.planning.model import Case, Plan, RoundNoise, Size
 from cloister.planning.ring_traffic import forecast_ring
 from cloister.planning.secfc_traffic import forecast_secfc
-from cloister.planning.traffic import forecast_lloyd, forecast_synopsis
+from cloister.planning.traffic import forecast_guided, forecast_lloyd
 from cloister.planning.vertical_draft import plan_vertical
 from cloister.privacy.units import Unit
+from cloister.protocols.feddp import FEDDP
+from cloister.protocols.feddp import LEAKAGE as FEDDP_LEAKAGE
 from cloister.protocols.multiparty_lloyd import LEAKAGE as LLOYD_LEAKAGE
 from cloister.protocols.multiparty_lloyd import NoisePlan
 from cloister.protocols.secfc import NOISE_PROTECTS
@@ -27,6 +32,7 @@ from cloister.protocols.synopsis import LEAKAGE, Settings
 from cloister.protocols.vertical.settings import VERTICAL
 from cloister.runtime.progress import OnProgress, Progress
 from cloister.simulation import make_agreement
+from cloister.simulation.feddp import NO_SERVER, as_synopsis, make_feddp_agreement, read_server
 from cloister.simulation.lloyd import name_break
 from cloister.simulation.ring import make_terms
 from cloister.simulation.secfc import find_leakage, make_secfc_agreement
@@ -49,7 +55,7 @@ def plan(
     quick: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Plan:
-    """Say what a job would do, cost and find, before anything is spent. No table is opened.
+    """Say what a job would do, cost and find, before anything is spent. No party's table is opened.
 
     Parameters
     ----------
@@ -81,6 +87,12 @@ def plan(
     directory = (bytes(PUBLIC_KEY_BYTES),) * len(job.parties)  # who the parties are changes no length
     if job.protocol.name == SECFC:
         return _plan_secfc(job, numbers, directory)
+    if job.protocol.name == FEDDP:
+        server = read_server(job)
+        if server is not None:
+            return _plan_feddp(job, numbers, directory, server)
+        usual = plan(as_synopsis(job), records=records, epsilons=epsilons, quick=quick, on_progress=on_progress)
+        return replace(usual, why=f"{NO_SERVER} {usual.why}")
     if job.protocol.name != "synopsis":
         if epsilons:
             raise ConfigError(
@@ -99,7 +111,7 @@ def plan(
         leakage=LEAKAGE,
         breaks_if=agreement.breaks_if,
         rounds_max=len(settings.slots),
-        traffic=forecast_synopsis(agreement),
+        traffic=forecast_guided(agreement),
         found=Found(
             cases=cases, notes=list_notes(settings, sizes, guess=records), advice=advise_synopsis(settings, cases)
         ),
@@ -132,6 +144,26 @@ def _plan_secfc(job: Job, numbers: tuple[int, ...], directory: tuple[bytes, ...]
             if agreement.centre_noise is None
             else "Labels are exact, revealed centres carry noise, and the result as a whole is not differentially "
             f"private. {NOISE_PROTECTS}",
+        ),
+    )
+
+
+def _plan_feddp(job: Job, numbers: tuple[int, ...], directory: tuple[bytes, ...], server: FloatArray) -> Plan:
+    """FedDP-KMeans: the noise of its last step for each number of records, and what it sends."""
+    agreement = make_feddp_agreement(job, directory, server)
+    settings = agreement.settings
+    return describe(
+        job,
+        numbers,
+        placement=settings.placement.who_adds,
+        leakage=FEDDP_LEAKAGE,
+        breaks_if=agreement.breaks_if,
+        rounds_max=len(settings.slots),
+        traffic=forecast_guided(agreement),
+        found=Found(
+            round_noise=() if settings.client_level else estimate_round_noise(settings, server, numbers),
+            notes=list_feddp_notes(settings),
+            advice=advise_feddp(settings),
         ),
     )
 

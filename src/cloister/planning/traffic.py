@@ -7,6 +7,7 @@ numbers of the parties.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -26,9 +27,11 @@ from cloister.crypto.identity import PUBLIC_KEY_BYTES, SIGNATURE_BYTES
 from cloister.crypto.sealing import OVERHEAD_BYTES
 from cloister.numeric import Ring
 from cloister.planning.model import PartyBytes, Traffic
-from cloister.protocols import multiparty_lloyd, synopsis
+from cloister.protocols import multiparty_lloyd
+from cloister.protocols.guided_sums import messages as rounds
+from cloister.protocols.guided_sums.agreement import Agreement
+from cloister.protocols.guided_sums.messages import make_codec
 from cloister.protocols.multiparty_lloyd import messages as lloyd
-from cloister.protocols.synopsis import messages as rounds
 from cloister.roles import COORDINATOR, Message
 from cloister.wire import Array, Codec
 from cloister.wire.codec import SESSION_BYTES
@@ -39,8 +42,12 @@ Exchange = tuple[int, Message, Message]
 _DIGEST = bytes(32)
 
 
-def forecast_synopsis(agreement: synopsis.Agreement) -> Traffic:
-    """Return what a session of the synopsis sends."""
+def forecast_guided(agreement: Agreement[Any]) -> Traffic:
+    """Return what a session of guided sums sends: of the synopsis, or of FedDP-KMeans.
+
+    With a sample of the parties in each round it is the most: a party that is left out in a round sends nothing, and
+    is told the total later.
+    """
     parties = agreement.settings.parties
 
     def exchanges(party: int) -> Iterator[Exchange]:
@@ -59,7 +66,13 @@ def forecast_synopsis(agreement: synopsis.Agreement) -> Traffic:
         assert news is not None
         yield step, rounds.Finish(news), Ready()
 
-    return _forecast(exchanges_of=exchanges, parties=parties, codec=synopsis.CODEC, steps=agreement.steps)
+    return _forecast(
+        exchanges_of=exchanges,
+        parties=parties,
+        codec=make_codec(agreement.settings.protocol),
+        steps=agreement.steps,
+        at_most=agreement.settings.sample_size < parties,
+    )
 
 
 def forecast_lloyd(agreement: multiparty_lloyd.Agreement) -> Traffic:

@@ -27,9 +27,10 @@ from cloister.privacy.placement import Aggregator
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import EPSILON_MOST, Budget
 from cloister.privacy.zcdp import epsilon_of_rho
-from cloister.protocols.synopsis import Rehearsal, Settings, SharedThinking, rehearse
-from cloister.protocols.synopsis.query import Query
-from cloister.protocols.synopsis.settings import PURSE
+from cloister.protocols.guided_sums.query import Query
+from cloister.protocols.guided_sums.settings import PURSE
+from cloister.protocols.synopsis import Finding, Rehearsal, Settings, SharedThinking, rehearse
+from cloister.protocols.synopsis.pipeline import run_synopsis
 
 _RESTARTS, _ITERATIONS = 5, 100  # of k-means without privacy
 CLIENTS_MOST = 100
@@ -69,7 +70,7 @@ class Scaling:
             records=None if whole.records is None else self.tried,
         )
 
-    def run(self, points: FloatArray, stream: Stream) -> Rehearsal:
+    def run(self, points: FloatArray, stream: Stream) -> Rehearsal[Finding]:
         """Run the algorithm on the points; the stream decides the noise and the starts."""
         parts = np.array_split(points, self.small.parties) if self.small.client_level else [points]
         return rehearse(
@@ -79,10 +80,10 @@ class Scaling:
             stream=stream.child("common"),
         )
 
-    def count_cells(self, rehearsal: Rehearsal) -> int:
+    def count_cells(self, rehearsal: Rehearsal[Finding]) -> int:
         """Return how many cells the histogram of a run had: how many numbers of its slot were asked for."""
         slots = [slot.name for slot in self.small.slots]
-        thought = SharedThinking(guard=nullcontext()).begin(self.small, bytes(KEY_BYTES))
+        thought = SharedThinking(guard=nullcontext(), pipeline=run_synopsis).begin(self.small, bytes(KEY_BYTES))
         for total in rehearsal.totals[: slots.index("histogram")]:
             thought = thought.follow(total)
         assert isinstance(thought.answer, Query)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cloister.errors import ConfigError
 from cloister.reproduction.ablations import ABLATIONS
 from cloister.reproduction.distance_figure import DistanceFigure
 from cloister.reproduction.empty_figure import EmptyFigure
@@ -12,7 +11,7 @@ from cloister.reproduction.heat_maps import HeatMaps
 from cloister.reproduction.loss_figure import LossFigure
 from cloister.reproduction.network_tables import NETWORK_TABLES
 from cloister.reproduction.overhead_table import OverheadTable
-from cloister.reproduction.products import Artefact
+from cloister.reproduction.products import Artefact, choose_by_name
 from cloister.reproduction.serverless_figure import ServerlessFigure
 from cloister.reproduction.silhouette_figures import FIGURES
 
@@ -32,11 +31,4 @@ ARTEFACTS: tuple[Artefact, ...] = (
 
 def choose_artefacts(names: Sequence[str] | None) -> tuple[Artefact, ...]:
     """The artefacts of these names, or all of them; in the catalogue's order."""
-    known = {artefact.name: artefact for artefact in ARTEFACTS}
-    if names is None:
-        return ARTEFACTS
-    unknown = [name for name in names if name not in known]
-    if unknown or not names:
-        got = ", ".join(unknown) or "none"
-        raise ConfigError(f"--only must name artefacts; got {got}. Known are: {', '.join(known)}.")
-    return tuple(artefact for artefact in ARTEFACTS if artefact.name in names)
+    return choose_by_name(ARTEFACTS, names)

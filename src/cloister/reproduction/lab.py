@@ -1,73 +1,40 @@
-"""Runs trials, on several processes, each only once; artefacts that share trials share their scores."""
+"""The lab of FastLloyd and the thesis, and the processes that any lab runs its trials on."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
 import signal
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 
 from cloister.errors import ConfigError
 from cloister.reproduction.estimates import Cell
+from cloister.reproduction.trial_lab import TrialLab
 from cloister.reproduction.trials import Score, Trial, score_trial
-from cloister.runtime.progress import OnProgress, Progress
+from cloister.runtime.progress import OnProgress
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-_TOGETHER = 2
-"""Trials that a process is handed at once; few, so that Ctrl-C need not wait long."""
 
 
-class Lab:
-    """Scores by trial, and progress.
-
-    Parameters
-    ----------
-    steps
-        How many trials and timed sessions there will be.
-    executor
-        Where trials run; None for this process.
-    on_progress
-        Told after each.
-    """
+class Lab(TrialLab[Trial, Score]):
+    """The trials of FastLloyd and of the thesis."""
 
     def __init__(self, *, steps: int, executor: ProcessPoolExecutor | None, on_progress: OnProgress) -> None:
-        self._steps = steps
-        self._executor = executor
-        self._on_progress = on_progress
-        self._done = 0
-        self._scores: dict[Trial, Score] = {}
-
-    def tick(self, label: str, count: int = 1) -> None:
-        """Say that so many steps more are done."""
-        self._done += count
-        self._on_progress(Progress(step=self._done, steps=max(self._steps, self._done), label=label, waiting_for=()))
-
-    def measure(self, label: str, trials: Sequence[Trial]) -> None:
-        """Run what has not been run yet."""
-        todo = [trial for trial in dict.fromkeys(trials) if trial not in self._scores]
-        # Trials of one run share parts, start and first flow, which a process then has in memory.
-        todo.sort(key=lambda trial: (trial.data.label, trial.start, trial.run, trial.parties))
-        if self._executor is None:
-            for trial in todo:
-                self._scores[trial] = score_trial(trial)
-                self.tick(label)
-            return
-        batches = [todo[first : first + _TOGETHER] for first in range(0, len(todo), _TOGETHER)]
-        pending = {self._executor.submit(_score_all, batch): batch for batch in batches}
-        for future in as_completed(pending):
-            batch = pending[future]
-            self._scores.update(zip(batch, future.result(), strict=True))
-            self.tick(label, len(batch))
+        super().__init__(
+            score_trial,
+            # Trials of one run share parts, start and first flow, which a process then has in memory.
+            order=lambda trial: (trial.data.label, trial.start, trial.run, trial.parties),
+            together=2,
+            steps=steps,
+            executor=executor,
+            on_progress=on_progress,
+        )
 
     def cell(self, trials: Iterable[Trial]) -> Cell:
         """Summarise trials that have been run."""
-        return Cell.of(self._scores[trial] for trial in trials)
-
-
-def _score_all(trials: Sequence[Trial]) -> list[Score]:
-    return [score_trial(trial) for trial in trials]
+        return Cell.of(self.score(trial) for trial in trials)
 
 
 @contextmanager

@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from rich.console import Console
 
@@ -18,6 +19,9 @@ from cloister.reproduction.scope import Scope
 from cloister.reproduction.trials import Trial
 
 Value = str | int | float | None
+ScopeT_contra = TypeVar("ScopeT_contra", contravariant=True)
+TrialT_co = TypeVar("TrialT_co", covariant=True)
+LabT_contra = TypeVar("LabT_contra", contravariant=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,8 +46,8 @@ class Product:
     picture: bytes | None = field(default=None, repr=False)
 
 
-class Artefact(Protocol):
-    """One figure or table of a paper."""
+class PaperArtefact(Protocol[ScopeT_contra, TrialT_co, LabT_contra]):
+    """One figure or table of a paper, made from that paper's trials in its lab."""
 
     @property
     def name(self) -> str:
@@ -53,14 +57,39 @@ class Artefact(Protocol):
     def title(self) -> str:
         """What it shows, and where the paper has it."""
 
-    def list_trials(self, scope: Scope) -> list[Trial]:
+    def list_trials(self, scope: ScopeT_contra) -> Sequence[TrialT_co]:
         """The runs that it needs."""
 
-    def count_sessions(self, scope: Scope) -> int:
+    def count_sessions(self, scope: ScopeT_contra) -> int:
         """How many timed sessions it makes, one tick of the lab each."""
 
-    def make(self, scope: Scope, lab: Lab) -> Product:
+    def make(self, scope: ScopeT_contra, lab: LabT_contra) -> Product:
         """Make it from runs that are done, and time what is to be timed."""
+
+
+Artefact = PaperArtefact[Scope, Trial, Lab]
+"""One of FastLloyd or of the thesis."""
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str:
+        """What ``--only`` calls it."""
+
+
+NamedT = TypeVar("NamedT", bound=_Named)
+
+
+def choose_by_name(artefacts: tuple[NamedT, ...], names: Sequence[str] | None) -> tuple[NamedT, ...]:
+    """The artefacts of these names, or all of them; in the catalogue's order."""
+    known = {artefact.name: artefact for artefact in artefacts}
+    if names is None:
+        return artefacts
+    unknown = [name for name in names if name not in known]
+    if unknown or not names:
+        got = ", ".join(unknown) or "none"
+        raise ConfigError(f"--only must name artefacts; got {got}. Known are: {', '.join(known)}.")
+    return tuple(artefact for artefact in artefacts if artefact.name in names)
 
 
 def write_product(name: str, product: Product, folder: Path) -> tuple[Path, ...]:

@@ -61,11 +61,12 @@ def _plan_fastlloyd(job: Job, budget: Budget) -> NoisePlan:
 def make_published_options(job: Job) -> PublishedOptions:
     """Translate a job of a published variant."""
     options = job.protocol
-    if options.variant is None or options.variant == "sound" or job.data.records is None:
+    preset = options.variant
+    if preset is None or preset == "sound" or preset == "tight" or job.data.records is None:  # noqa: PLR1714 (for mypy)
         raise ConfigError("a job must be of a published variant, with records declared, to have its options.")
     sums, counts, centres = options.postprocess or ("none", "none", "fold")
     return PublishedOptions(
-        preset=options.variant,
+        preset=preset,
         records=job.data.records,
         clusters=job.k,
         dimensions=len(job.columns),
@@ -85,10 +86,11 @@ def make_published_options(job: Job) -> PublishedOptions:
 def name_variant(job: Job) -> Variant:
     """Which of the protocols of multiparty Lloyd a job runs; published variants are two of them with other noise."""
     options = job.protocol
-    if options.name == "synopsis" or options.name == "secfc" or options.name == "vertical":  # noqa: PLR1714 (for mypy)
+    name = options.name
+    if name == "synopsis" or name == "secfc" or name == "vertical" or name == "feddp":  # noqa: PLR1714 (for mypy)
         raise ConfigError(f"the protocol must be one of multiparty Lloyd to have a variant; got {options.name}.")
     if not options.is_published:
-        return options.name
+        return name
     return "average-mask-noise" if make_published_options(job).by_centroids else "mask-noise-average"
 
 

@@ -10,12 +10,14 @@ from itertools import groupby
 from cloister.data import to_original
 from cloister.job import Job
 from cloister.job.secfc_checks import SECFC
+from cloister.protocols.feddp.settings import FEDDP
 from cloister.protocols.leakage import Learns
 from cloister.protocols.synopsis.settings import SYNOPSIS
 from cloister.protocols.vertical.settings import VERTICAL
 from cloister.report.evaluation import evaluate_centres
 from cloister.report.result import Learned, NetworkTime, PartyTraffic, Result
 from cloister.runtime.progress import OnProgress
+from cloister.simulation.feddp import play_feddp
 from cloister.simulation.lloyd import play_lloyd
 from cloister.simulation.secfc import play_secfc
 from cloister.simulation.stage import OnLabels, OnTable, Played, Stage, set_stage
@@ -25,6 +27,7 @@ from cloister.simulation.vertical_tables import join_columns
 
 _PLAYS: dict[str, Callable[[Stage], Played]] = {
     SYNOPSIS: play_synopsis,
+    FEDDP: play_feddp,
     SECFC: play_secfc,
     VERTICAL: play_vertical,
 }

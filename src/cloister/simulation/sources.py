@@ -8,6 +8,8 @@ from pathlib import Path
 
 from cloister.errors import ConfigError
 from cloister.job import Job, JobParty
+from cloister.job.feddp_checks import SERVER
+from cloister.protocols.feddp.settings import FEDDP
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -20,7 +22,8 @@ class TableSource:
 
 def check_source_names(job: Job, sources: Mapping[str, object]) -> None:
     """Refuse tables for parties that the job does not have: a misspelled name would silently read a file."""
-    unknown = sorted(set(sources) - {party.name for party in job.parties})
+    named = {party.name for party in job.parties} | ({SERVER} if job.protocol.name == FEDDP else set())
+    unknown = sorted(set(sources) - named)
     if unknown:
         raise ConfigError(f"sources must be named after the job's parties; got {unknown[0]!r}, which is none of them.")
 

@@ -25,6 +25,7 @@ from cloister.protocols.synopsis import (
     coordinate,
     envelope_of,
 )
+from cloister.protocols.synopsis.pipeline import run_synopsis
 from cloister.protocols.synopsis.settings import SYNOPSIS
 from cloister.simulation.stage import Played, Stage, find_common_centres
 from cloister.simulation_desks import make_placement, open_desks
@@ -47,7 +48,7 @@ def play_synopsis(stage: Stage) -> Played:
     )
     with closing(opened) as desks:
         desks.pay_ledgers([envelope])
-        thinking = SharedThinking(guard=Lock())  # all parties read the same totals: think once
+        thinking = SharedThinking(guard=Lock(), pipeline=run_synopsis)  # all parties read the same totals: think once
         parties = [
             SynopsisParty(
                 number=number,
@@ -112,7 +113,7 @@ def make_settings(job: Job) -> Settings:
     )
 
 
-def make_synopsis_agreement(job: Job, directory: tuple[bytes, ...]) -> Agreement:
+def make_synopsis_agreement(job: Job, directory: tuple[bytes, ...]) -> Agreement[Settings]:
     """Translate a job of the synopsis into what its roles agree on."""
     return Agreement(
         settings=make_settings(job),

@@ -48,22 +48,24 @@ a party sends and receives 8 bytes a number of each, plus some 60 bytes, 16 of t
 the records a round that is needed; two masks to send and two to read for each gap among the party numbers; exact noise
 some 10 to 30 microseconds a number.
 
-Reading order: :mod:`.settings`, :mod:`.query`, :mod:`.pipeline` with the steps that it is made of (:mod:`.ground` with
-:mod:`.box`, :mod:`.middle`, :mod:`.axes` and :mod:`.grid`; :mod:`.start` with :mod:`.denoising`; :mod:`.choice_of_k`;
-:mod:`.refinement` with :mod:`.swaps`; :mod:`.client` where the unit is a whole party), :mod:`.agreement`,
-:mod:`.messages`, :mod:`.thinking`,
-:mod:`.party`, :mod:`.coordinator`, :mod:`.rehearsal`.
+Reading order: :mod:`cloister.protocols.guided_sums`, :mod:`.settings`, :mod:`.pipeline` with the steps that it is made
+of (:mod:`.ground` with :mod:`.box`, :mod:`.middle`, :mod:`.axes` and :mod:`.grid`; :mod:`.start`; :mod:`.choice_of_k`),
+:mod:`.session`.
 """
 
-from cloister.protocols.synopsis.agreement import LEAKAGE, Agreement, envelope_of
+from cloister.protocols.guided_sums import (
+    Agreement,
+    NoBooks,
+    Outcome,
+    Rehearsal,
+    SharedThinking,
+    coordinate,
+    envelope_of,
+)
 from cloister.protocols.synopsis.choice_of_k import KChoice
-from cloister.protocols.synopsis.coordinator import NoBooks, Outcome, coordinate
-from cloister.protocols.synopsis.messages import CODEC
-from cloister.protocols.synopsis.party import SynopsisParty
 from cloister.protocols.synopsis.pipeline import Finding
-from cloister.protocols.synopsis.rehearsal import Rehearsal, rehearse
+from cloister.protocols.synopsis.session import CODEC, LEAKAGE, SynopsisParty, rehearse
 from cloister.protocols.synopsis.settings import Knobs, Settings
-from cloister.protocols.synopsis.thinking import SharedThinking
 
 __all__ = [
     "CODEC",

@@ -8,8 +8,8 @@ from math import isqrt
 import numpy as np
 
 from cloister.kmeans.records import FloatArray, Records, iterate_chunks
-from cloister.protocols.synopsis.denoising import estimate_counts
-from cloister.protocols.synopsis.query import IDLE, Asking, IntArray, Query
+from cloister.protocols.guided_sums.denoising import estimate_counts
+from cloister.protocols.guided_sums.query import IDLE, Asking, IntArray, Query
 from cloister.protocols.synopsis.settings import BOX_BINS, Settings
 
 _LEAST_SIGNAL = 15.0  # records over noise in a column's histogram: with less, the cut is a guess

@@ -9,26 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.kmeans.records import FloatArray, Records, iterate_chunks
-from cloister.protocols.synopsis.exact import count_offsets, project_offsets
-from cloister.protocols.synopsis.query import IntArray
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Subspace:
-    """An origin in [-1, 1]^d and orthonormal axes: the coordinates of x are (x - origin) . axes."""
-
-    origin: FloatArray
-    axes: FloatArray
-    """(d, m)."""
-
-    def project(self, points: FloatArray) -> FloatArray:
-        """Return coordinates, (n, m); those of a record depend on no other record, to the last bit."""
-        return project_offsets(count_offsets(points, self.origin), self.axes)
-
-    def embed(self, coordinates: FloatArray) -> FloatArray:
-        """Return the points of the subspace with these coordinates, (n, d)."""
-        embedded: FloatArray = self.origin + coordinates @ self.axes.T
-        return embedded
+from cloister.protocols.guided_sums.query import IntArray
+from cloister.protocols.guided_sums.subspace import Subspace
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

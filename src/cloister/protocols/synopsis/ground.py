@@ -12,12 +12,14 @@ from typing import Literal
 import numpy as np
 
 from cloister.kmeans.records import FloatArray
+from cloister.protocols.guided_sums.query import IDLE, Asking
+from cloister.protocols.guided_sums.settings import PURSE
+from cloister.protocols.guided_sums.subspace import Subspace
 from cloister.protocols.synopsis.axes import Spread, find_axes
 from cloister.protocols.synopsis.box import Box, find_box
-from cloister.protocols.synopsis.grid import Grid, Subspace, choose_bins
+from cloister.protocols.synopsis.grid import Grid, choose_bins
 from cloister.protocols.synopsis.middle import find_middle, find_radius
-from cloister.protocols.synopsis.query import IDLE, Asking
-from cloister.protocols.synopsis.settings import PURSE, Settings
+from cloister.protocols.synopsis.settings import Settings
 from cloister.protocols.synopsis.start import Start
 
 Route = Literal["direct", "projected"]

@@ -8,9 +8,9 @@ import numpy as np
 
 from cloister.kmeans.records import FloatArray, Records, iterate_chunks
 from cloister.numeric import find_reach
-from cloister.protocols.synopsis.client import vote_for_median
-from cloister.protocols.synopsis.exact import UNITS, count_offsets, measure_lengths
-from cloister.protocols.synopsis.query import Asking, IntArray, Query
+from cloister.protocols.guided_sums.exact import UNITS, count_offsets, measure_lengths
+from cloister.protocols.guided_sums.query import Asking, IntArray, Query
+from cloister.protocols.guided_sums.shrinkage import shrink_mean
 from cloister.protocols.synopsis.settings import NORM_BINS, Settings
 
 _COUNT_PART = 4  # in the sum of all records, a count weighs a quarter of the longest record
@@ -43,12 +43,6 @@ def find_middle(settings: Settings, *, l2_squared: int) -> Asking[FloatArray]:
     noise_std = settings.noise_std
     records = max(float(total[d]), noise_std) / count_weight
     return np.clip(shrink_mean(total[:d] / (scale * records), noise_std / (scale * records)), -1.0, 1.0)
-
-
-def shrink_mean(mean: FloatArray, noise_std: float) -> FloatArray:
-    """James and Stein, positive part."""
-    square = max(float(mean @ mean), 1e-300)
-    return mean * max(0.0, 1.0 - max(len(mean) - 2, 0) * noise_std**2 / square)
 
 
 def find_radius(settings: Settings, *, l2_squared: int, records: float, middle: FloatArray) -> Asking[float]:
@@ -84,3 +78,11 @@ def find_radius(settings: Settings, *, l2_squared: int, records: float, middle: 
     longer = np.cumsum(total / height)  # longer[i]: the records longer than radii[i + 1]
     fits = np.flatnonzero(longer + noise_std * np.sqrt(np.arange(1, NORM_BINS + 1)) > _CLIPPED * records)
     return float(radii[fits[0]]) if fits.size else float(radii[-1])
+
+
+def vote_for_median(counts: IntArray, height: int) -> IntArray:
+    """A party's vote for the bin that its median record is in; a party without records does not vote."""
+    votes = np.zeros_like(counts)
+    if counts.any():
+        votes[int(np.searchsorted(np.cumsum(counts), counts.sum() / 2))] = height
+    return votes

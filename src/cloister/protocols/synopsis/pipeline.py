@@ -9,21 +9,22 @@ tried: docs/study-synopsis.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isqrt
 
 import numpy as np
 
 from cloister.crypto.stream import Stream
-from cloister.kmeans.initialisation import random_in_domain
-from cloister.kmeans.records import FloatArray, Records
+from cloister.kmeans.records import FloatArray
+from cloister.protocols.guided_sums.bounding import bound_answers
+from cloister.protocols.guided_sums.equal_centres import part_equal_centres
+from cloister.protocols.guided_sums.query import Asking
+from cloister.protocols.guided_sums.refinement import refine_centres
+from cloister.protocols.guided_sums.settings import PURSE
+from cloister.protocols.guided_sums.size import release_size, weigh_clients
+from cloister.protocols.guided_sums.swaps import Sketch
 from cloister.protocols.synopsis.choice_of_k import KChoice, choose_k
-from cloister.protocols.synopsis.client import bound_answers, release_sizes, weigh_clients
 from cloister.protocols.synopsis.ground import Route, find_ground, widen_radii
-from cloister.protocols.synopsis.query import Asking, IntArray, Query
-from cloister.protocols.synopsis.refinement import refine_centres
-from cloister.protocols.synopsis.settings import PURSE, Settings
+from cloister.protocols.synopsis.settings import Settings
 from cloister.protocols.synopsis.start import cluster_cells, release_histogram
-from cloister.protocols.synopsis.swaps import Sketch
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -76,8 +77,7 @@ def _find_centres(settings: Settings, stream: Stream) -> Asking[Finding]:
     if settings.records is None:
         count_l2_squared = int(settings.knobs.count_share * PURSE)
         left_l2_squared -= count_l2_squared
-        count = release_sizes if settings.client_level else _count_records
-        released_records = yield from count(settings, l2_squared=count_l2_squared)
+        released_records = yield from release_size(settings, l2_squared=count_l2_squared)
     else:
         released_records = float(settings.records)
     records = weigh_clients(settings, released_records) if settings.client_level else released_records
@@ -114,7 +114,7 @@ def _find_centres(settings: Settings, stream: Stream) -> Asking[Finding]:
     seen = float(refined.weights.sum())
     scale = released_records / seen if settings.client_level and seen > 0 else 1.0
     return Finding(
-        centres=_part_equal_centres(refined.centres, stream.child("equal centres")),
+        centres=part_equal_centres(refined.centres, stream.child("equal centres")),
         weights=refined.weights * scale,
         weight_noise=refined.weight_noise * scale,
         released_records=released_records,
@@ -125,30 +125,3 @@ def _find_centres(settings: Settings, stream: Stream) -> Asking[Finding]:
         axes=int((ground.grid.bins > 1).sum()),
         curve=curve,
     )
-
-
-def _count_records(settings: Settings, *, l2_squared: int) -> Asking[float]:
-    """Release the number of records.
-
-    Privacy
-    -------
-    A record adds a: squared L2 norm a^2 <= ``l2_squared``.
-    """
-    height = isqrt(l2_squared)
-
-    def measure(party: Records) -> IntArray:
-        return np.array([height * sum(len(batch) for batch in party.batches())], dtype=np.int64)
-
-    total = yield Query(name="number of records", measure=measure, length=1, l2_squared=height**2)
-    return max(1.0, float(total[0]) / height)
-
-
-def _part_equal_centres(centres: FloatArray, stream: Stream) -> FloatArray:
-    """Replace centres that are equal to an earlier one by random points: there are always k different ones."""
-    parted = centres.copy()
-    while True:
-        _, first = np.unique(parted, axis=0, return_index=True)
-        again = np.setdiff1d(np.arange(len(parted)), first)
-        if not again.size:
-            return parted
-        parted[again] = random_in_domain(stream, len(again), parted.shape[1])

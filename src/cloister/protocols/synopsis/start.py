@@ -11,9 +11,9 @@ from cloister.crypto.stream import Stream
 from cloister.kmeans.kernel import nearest
 from cloister.kmeans.lloyd import weighted_kmeans
 from cloister.kmeans.records import FloatArray, Records
-from cloister.protocols.synopsis.denoising import estimate_counts
+from cloister.protocols.guided_sums.denoising import estimate_counts
+from cloister.protocols.guided_sums.query import Asking, IntArray, Query
 from cloister.protocols.synopsis.grid import Grid
-from cloister.protocols.synopsis.query import Asking, IntArray, Query
 from cloister.protocols.synopsis.settings import Settings
 
 _LEVEL = 1.0  # a cell is kept that more likely than not holds more records than this many deviations of the noise

@@ -21,12 +21,12 @@ from cloister.privacy.mechanisms import DiscreteGaussian, Release
 from cloister.privacy.release import NoiseDuty, release
 from cloister.privacy.units import Budget, Sensitivity
 from cloister.privacy.zcdp import epsilon_of_rho
-from cloister.protocols.synopsis.agreement import release_of
+from cloister.protocols.guided_sums.agreement import release_of
+from cloister.protocols.guided_sums.denoising import estimate_counts
+from cloister.protocols.guided_sums.query import Answer, Asking
+from cloister.protocols.guided_sums.settings import PURSE, Slot
 from cloister.protocols.synopsis.box import Box, find_box
-from cloister.protocols.synopsis.denoising import estimate_counts
 from cloister.protocols.synopsis.pipeline import run_synopsis
-from cloister.protocols.synopsis.query import Answer, Asking
-from cloister.protocols.synopsis.settings import PURSE, Slot
 from cloister.protocols.synopsis.settings import Knobs as SynopsisKnobs
 from cloister.protocols.synopsis.settings import Settings as SynopsisSettings
 from cloister.protocols.vertical.codebook import Codebook, grid_codebook, quantise_reps

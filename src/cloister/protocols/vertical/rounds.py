@@ -10,7 +10,7 @@ import numpy as np
 from cloister.errors import LocalProtocolError
 from cloister.kmeans.records import FloatArray
 from cloister.protocols.fastlloyd.sound import FastLloydOptions
-from cloister.protocols.synopsis.refinement import _shrink as shrink_steps
+from cloister.protocols.guided_sums.shrinkage import shrink_steps
 from cloister.protocols.vertical.clipping import round_to_length
 from cloister.protocols.vertical.codebooks import Codebooks
 from cloister.protocols.vertical.layout import IntArray

@@ -10,7 +10,7 @@ from cloister.crypto.stream import Stream
 from cloister.kmeans.kernel import nearest
 from cloister.kmeans.lloyd import weighted_kmeans
 from cloister.kmeans.records import FloatArray
-from cloister.protocols.synopsis.denoising import estimate_counts
+from cloister.protocols.guided_sums.denoising import estimate_counts
 from cloister.protocols.synopsis.start import Histogram, cluster_cells
 from cloister.protocols.vertical.codebook import Codebook
 from cloister.protocols.vertical.codebooks import Codebooks

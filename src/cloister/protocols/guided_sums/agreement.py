@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isqrt
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 import msgspec
 
@@ -14,10 +14,13 @@ from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
 from cloister.errors import ConfigError
 from cloister.numeric import RING64, Ring, choose_ring
 from cloister.numeric.ring import RingBits
-from cloister.privacy.mechanisms import Release
+from cloister.privacy.mechanisms import Mechanism, Release
 from cloister.privacy.placement import Aggregator
 from cloister.privacy.samplers import check_draw
 from cloister.privacy.units import Sensitivity
+from cloister.protocols.guided_sums.query import Query
+from cloister.protocols.guided_sums.sampling import sample_key, sample_parties
+from cloister.protocols.guided_sums.settings import PURSE, GuidedSettings, Slot, require
 from cloister.protocols.leakage import LeakageTable, Learns, Row
 from cloister.protocols.multiparty_lloyd.agreement import MAX_RECORDS
 from cloister.protocols.noise_holders import (
@@ -27,20 +30,20 @@ from cloister.protocols.noise_holders import (
     describe_break,
     is_by_coordinator,
 )
-from cloister.protocols.synopsis.query import Query
-from cloister.protocols.synopsis.settings import PURSE, Settings, Slot
 
 PARTIES_MOST = 2**15 - 1
 
+Settings = TypeVar("Settings", bound=GuidedSettings)
+
 
 @dataclass(frozen=True, kw_only=True)
-class Agreement:
+class Agreement(Generic[Settings]):
     """The public parameters of one job; equal on every side or the session does not open.
 
     Parameters
     ----------
     settings
-        What the synopsis is made of, its budget and its noise.
+        The algorithm's own, with its budget and its noise.
     directory
         The parties' public identities.
     members_min
@@ -62,18 +65,18 @@ class Agreement:
 
     def __post_init__(self) -> None:
         parties, placement = self.settings.parties, self.settings.placement
-        _require(parties <= PARTIES_MOST, "parties", f"from 1 to {PARTIES_MOST}", parties)
+        require(parties <= PARTIES_MOST, "parties", f"from 1 to {PARTIES_MOST}", parties)
         what_to_do = "Give every party's public identity, in the order of their numbers."
-        _require(
+        require(
             len(self.directory) == parties,
             "directory",
             "one identity for each party",
             len(self.directory),
             what_to_do,
         )
-        _require(1 <= self.members_min <= parties, "members_min", f"from 1 to {parties} parties", self.members_min)
+        require(1 <= self.members_min <= parties, "members_min", f"from 1 to {parties} parties", self.members_min)
         what_to_do = "Leave it out for the largest."
-        _require(
+        require(
             1 <= self.max_records <= MAX_RECORDS,
             "max_records",
             f"from 1 to {MAX_RECORDS}",
@@ -90,9 +93,21 @@ class Agreement:
                 f"does not know would be less than promised; got {self.members_min}. Raise it, or let more parties "
                 "collude."
             )
-        longest = max(slot.length for slot in self.settings.slots)
-        check_draw(placement.mechanism_for_share(self.settings.target), longest)  # now, and not after a charge
+        for slot in self.settings.slots:  # now, and not after a charge
+            check_draw(placement.mechanism_for_share(self.settings.noise_in(slot)), slot.length)
         self.ring  # noqa: B018  raises PrecisionError now rather than in the first round
+
+    def list_asked(self, round_: int, *, session: bytes) -> tuple[int, ...]:
+        """Return who is asked in a round: all, or a sample that everyone can compute; all compare what was found."""
+        size = max(self.settings.sample_size, self.members_min)
+        if size >= self.settings.parties or round_ > len(self.slots):
+            return tuple(range(1, self.settings.parties + 1))
+        return sample_parties(sample_key(self.digest, session), round_, parties=self.settings.parties, size=size)
+
+    def is_asked(self, party: int, round_: int, *, session: bytes) -> bool:
+        """Whether a party is."""
+        everyone = self.settings.sample_size >= self.settings.parties
+        return everyone or party in self.list_asked(round_, session=session)
 
     @property
     def by_coordinator(self) -> bool:
@@ -128,13 +143,13 @@ class Agreement:
     def ring(self) -> Ring:
         """The ring of the sums: 64 bits, unless records and noise are very few.
 
-        A unit adds at most sqrt(PURSE) to a number. More records than then fit 64 bits beside the noise are not
+        More records than then fit 64 bits beside the noise are not
         provided for: a wrap-around spoils a centre and nobody's privacy.
         """
         settings = self.settings
-        noise = bound_noise(settings.placement, settings.target)
+        noise = max(bound_noise(settings.placement, settings.noise_in(slot)) for slot in settings.slots)
         units = settings.parties * (1 if settings.client_level else self.max_records)
-        return choose_ring(min(isqrt(PURSE) * units, RING64.largest - noise) + noise, self.ring_bits)
+        return choose_ring(min(settings.contribution_most * units, RING64.largest - noise) + noise, self.ring_bits)
 
     @cached_property
     def digest(self) -> bytes:
@@ -143,23 +158,24 @@ class Agreement:
         return hashlib.sha256(msgspec.msgpack.encode(fields, order="sorted")).digest()
 
 
-def release_of(query: Query, slot: Slot, settings: Settings) -> Release:
+def release_of(query: Query, slot: Slot, settings: GuidedSettings) -> Release:
     """The event of one round, as every party is charged for it.
 
     Privacy
     -------
     Neighbours: one unit added or removed. Sensitivity: the query's. Event: the whole slot, since the numbers behind the
-    query's are noise on zeros. Theorem: docs/proofs/synopsis.md; all rounds together cost what `Settings.target` says.
+    query's are noise on zeros. Theorem: docs/proofs/synopsis.md; all rounds together cost what
+    `GuidedSettings.target` says.
     """
     return Release(
         name=query.name,
-        mechanism=settings.placement.released_mechanism(settings.target),
+        mechanism=settings.placement.released_mechanism(settings.noise_in(slot)),
         sensitivity=query.sensitivity,
         entries=slot.length,
     )
 
 
-def envelope_of(settings: Settings) -> Release:
+def envelope_of(settings: GuidedSettings) -> Release:
     """All rounds together as one event: what a ledger is asked to pay before the first of them.
 
     Privacy
@@ -167,39 +183,38 @@ def envelope_of(settings: Settings) -> Release:
     As `release_of`. Over all rounds a unit's vectors, one behind the other, are one integer vector of squared L2 norm
     PURSE at most; the rounds are charged no more than this together.
     """
-    return _capped("synopsis: all rounds together", settings, sum(slot.length for slot in settings.slots))
+    return _capped(
+        f"{settings.protocol}: all rounds together", settings, settings.target, sum(s.length for s in settings.slots)
+    )
 
 
-def slot_event(slot: Slot, settings: Settings) -> Release:
+def slot_event(slot: Slot, settings: GuidedSettings) -> Release:
     """One round as the coordinator knows it: of a unit's contribution only that it is within the purse."""
-    return _capped(slot.name, settings, slot.length)
+    return _capped(slot.name, settings, settings.noise_in(slot), slot.length)
 
 
-def _capped(name: str, settings: Settings, entries: int) -> Release:
+def _capped(name: str, settings: GuidedSettings, noise: Mechanism, entries: int) -> Release:
     return Release(
         name=name,
-        mechanism=settings.placement.released_mechanism(settings.target),
+        mechanism=settings.placement.released_mechanism(noise),
         sensitivity=Sensitivity(l1=min(isqrt(entries * PURSE), PURSE), l2_squared=PURSE),
         entries=entries,
     )
 
 
-def _require(holds: bool, name: str, must: str, got: object, what_to_do: str = "") -> None:
-    if not holds:
-        raise ConfigError(f"{name} must be {must}; got {got}. {what_to_do}".rstrip())
-
-
-_VALUES = (
-    ("statistics", "what is counted and summed over each single party's records", Learns.OWN),
-    ("totals", "counts, moments, histogram and sums over all parties' records, round by round", Learns.NOISY),
-    ("centres", "the centres after each round and at the end, and how many records each has", Learns.NOISY),
-)
-LEAKAGE = LeakageTable(
-    source="docs/proofs/synopsis.md",
-    rows=tuple(
-        Row(role=role, value=value, meaning=meaning, learns=learns if role == "party" else Learns.NOTHING)
-        for role in ("coordinator", "party")
-        for value, meaning, learns in _VALUES
-    ),
-    breaks_if=COORDINATOR_SUBTRACTS,
-)
+def make_leakage(source: str, totals: str) -> LeakageTable:
+    """Who learns what in a protocol of guided sums; ``totals`` says what is added up."""
+    values = (
+        ("statistics", "what is counted and summed over each single party's records", Learns.OWN),
+        ("totals", totals, Learns.NOISY),
+        ("centres", "the centres after each round and at the end, and how many records each has", Learns.NOISY),
+    )
+    return LeakageTable(
+        source=source,
+        rows=tuple(
+            Row(role=role, value=value, meaning=meaning, learns=learns if role == "party" else Learns.NOTHING)
+            for role in ("coordinator", "party")
+            for value, meaning, learns in values
+        ),
+        breaks_if=COORDINATOR_SUBTRACTS,
+    )

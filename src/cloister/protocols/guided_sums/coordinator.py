@@ -19,8 +19,8 @@ from cloister.aggregation.seed_agreement import Ready, expect, require_members
 from cloister.errors import ConfigError
 from cloister.privacy.mechanisms import Release
 from cloister.privacy.release import NoiseDuty, release
-from cloister.protocols.synopsis.agreement import Agreement, slot_event
-from cloister.protocols.synopsis.messages import Confirm, Finish, MaskedUpdate, Round
+from cloister.protocols.guided_sums.agreement import Agreement, slot_event
+from cloister.protocols.guided_sums.messages import Confirm, Finish, MaskedUpdate, Round
 from cloister.roles import Ask, Check, Coordinator, Message
 
 
@@ -45,7 +45,7 @@ class NoBooks:
         """Take it."""
 
 
-def coordinate(agreement: Agreement, *, session: bytes, duty: NoiseDuty | None = None) -> Coordinator[Outcome]:
+def coordinate(agreement: Agreement[Any], *, session: bytes, duty: NoiseDuty | None = None) -> Coordinator[Outcome]:
     """Run one session.
 
     Parameters
@@ -68,7 +68,7 @@ def coordinate(agreement: Agreement, *, session: bytes, duty: NoiseDuty | None =
     return _coordinate(agreement, session, duty)
 
 
-def _coordinate(agreement: Agreement, session: bytes, duty: NoiseDuty | None) -> Coordinator[Outcome]:
+def _coordinate(agreement: Agreement[Any], session: bytes, duty: NoiseDuty | None) -> Coordinator[Outcome]:
     parties = agreement.settings.parties
     present = yield from agree_on_seed(
         agreement=agreement.digest,
@@ -77,47 +77,63 @@ def _coordinate(agreement: Agreement, session: bytes, duty: NoiseDuty | None) ->
         members_min=agreement.members_min,
         steps=agreement.steps,
     )
-    news: Aggregate | None = None
+    may_return = agreement.settings.may_return
+    opened, log = present, list[Aggregate]()
+    told = dict.fromkeys(opened, 0)  # the last round whose total each party is known to have
     history: list[tuple[int, ...]] = []
     rounds = len(agreement.slots)
     for number in range(1, rounds + 2):
         length = agreement.length_of(number)
-        request: Round | Confirm
-        if number <= rounds:
-            request, label = Round(number, news), f"{agreement.slots[number - 1].name} (round {number} of {rounds})"
-        else:
-            assert news is not None
-            request, label = Confirm(news), "comparing what was found"
+        asked = agreement.list_asked(number, session=session)
+        confirming = number > rounds
         answers = yield Ask(
-            label=label,
-            requests=dict.fromkeys(present, request),
+            label="comparing what was found"
+            if confirming
+            else f"{agreement.slots[number - 1].name} (round {number} of {rounds})",
+            requests=_tell(
+                log, {party: told[party] for party in present if party in asked}, None if confirming else number
+            ),
             check=_check_update(agreement, length),
             steps=agreement.steps,
         )
         updates = {party: reply for party, reply in sorted(answers.items()) if isinstance(reply, MaskedUpdate)}
-        # A party that missed a total cannot know the next question: who is silent once is left out from then on.
-        present = tuple(updates)
-        require_members(len(present), agreement.members_min, parties)
-        news = sum_masked(
-            {p: update.masked.to_numpy(agreement.ring.dtype, length) for p, update in updates.items()},
-            agreement.ring,
-            round_=number,
-            parties=parties,
-            plain_addition=_noise_of(agreement, duty, number),
+        told |= dict.fromkeys(updates, number - 1)
+        if not may_return:  # it cannot know the next question: who is silent once is left out from then on
+            present = tuple(updates)
+        require_members(len(updates), agreement.members_min, parties)
+        log.append(
+            sum_masked(
+                {p: update.masked.to_numpy(agreement.ring.dtype, length) for p, update in updates.items()},
+                agreement.ring,
+                round_=number,
+                parties=parties,
+                plain_addition=_noise_of(agreement, duty, number),
+            )
         )
-        history.append(present)
-    assert news is not None
+        history.append(tuple(updates))
     yield Ask(
         label="handing out the result",
-        requests=dict.fromkeys(present, Finish(news)),
+        requests=_tell(log, {party: told[party] for party in present}, Finish),
         check=expect(Ready),
         steps=agreement.steps,
     )
     return Outcome(rounds=rounds, members=tuple(history))
 
 
+def _tell(log: list[Aggregate], told: dict[int, int], what: int | type[Finish] | None) -> dict[int, Message]:
+    """The request of each party: the last total and those that it missed; one object for all that know the same."""
+    made: dict[int, Message] = {}
+    for known in sorted(set(told.values())):
+        missed = tuple(log[known:-1])
+        if isinstance(what, int):
+            made[known] = Round(what, log[-1] if log else None, missed)
+        else:
+            made[known] = (Confirm if what is None else what)(log[-1], missed)
+    return {party: made[known] for party, known in told.items()}
+
+
 def _noise_of(
-    agreement: Agreement, duty: NoiseDuty | None, round_: int
+    agreement: Agreement[Any], duty: NoiseDuty | None, round_: int
 ) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
     """Noise on the masked sum of a whole slot, once, needed or not; the check words behind it are left alone."""
     if duty is None or round_ > len(agreement.slots):
@@ -131,7 +147,7 @@ def _noise_of(
     return add
 
 
-def _check_update(agreement: Agreement, length: int) -> Check:
+def _check_update(agreement: Agreement[Any], length: int) -> Check:
     kind = expect(MaskedUpdate)
 
     def check(party: int, reply: Message) -> None:

@@ -12,15 +12,16 @@ from math import isqrt, sqrt
 import numpy as np
 
 from cloister.crypto.stream import Stream
-from cloister.kmeans.offsets import sum_offsets
+from cloister.kmeans.offsets import Join, sum_offsets
 from cloister.kmeans.records import FloatArray, Records
-from cloister.protocols.synopsis.query import IDLE, Asking, IntArray, Measure, Query
-from cloister.protocols.synopsis.settings import Settings
-from cloister.protocols.synopsis.swaps import Sketch, swap_centres
+from cloister.protocols.guided_sums.guide import Guide
+from cloister.protocols.guided_sums.query import IDLE, Asking, IntArray, Measure, Query
+from cloister.protocols.guided_sums.settings import GuidedSettings, Slot
+from cloister.protocols.guided_sums.shrinkage import shrink_steps
+from cloister.protocols.guided_sums.swaps import USUAL, Sketch, swap_centres
 
 _COUNT_PART = 6  # a count, and the square of the longest offset, weigh a sixth of that offset
 _CLIENT_COUNT_PART = 8  # a party's sums are short beside its counts: offsets cancel
-_EM_STEPS = 50
 _NOISE_FOR_ONE = 0.08  # of the radius: a whole-budget step with so much noise is worth one round, half of it two; tuned
 
 
@@ -35,14 +36,21 @@ class Refined:
     centre_noise: float
 
 
-def choose_rounds(settings: Settings, *, l2_squared: int, records: float, clusters: int) -> int:
+def list_rounds(settings: GuidedSettings) -> tuple[Slot, ...]:
+    """The slots of as many rounds as there may be."""
+    length = settings.clusters * (settings.dimensions + 2)
+    return tuple(Slot(name=f"Lloyd round {t}", length=length) for t in range(1, settings.round_limits.most + 1))
+
+
+def choose_rounds(settings: GuidedSettings, *, l2_squared: int, records: float, clusters: int) -> int:
     """T from the noise of a whole-budget step, relative to the radius: the less noise, the more rounds pay."""
+    limits = settings.round_limits
     noise = clusters * sqrt(settings.dimensions) / max(records * settings.signal(l2_squared), 1e-300)
-    return int(np.clip(round(_NOISE_FOR_ONE / noise), settings.knobs.rounds_min, settings.knobs.rounds_max))
+    return int(np.clip(round(_NOISE_FOR_ONE / noise), limits.least, limits.most))
 
 
 def refine_centres(
-    settings: Settings,
+    settings: GuidedSettings,
     *,
     l2_squared: int,
     records: float,
@@ -52,6 +60,7 @@ def refine_centres(
     weight_variances: FloatArray,
     sketch: Sketch,
     stream: Stream,
+    guide: Guide | None = None,
 ) -> Asking[Refined]:
     """Run T rounds; each releases, for every cluster, its records' clipped offsets, their squares and their number.
 
@@ -68,16 +77,18 @@ def refine_centres(
     scale = isqrt(l2_squared // rounds * part**2 // (part**2 + 2))
     weight = scale // part
     sum_std, count_std = settings.noise_std / scale, settings.noise_std / weight
-    for t in range(settings.knobs.rounds_max):
+    for t in range(settings.round_limits.most):
         if t >= rounds:
             yield IDLE
             continue
         total = yield Query(
             name=f"Lloyd round {t + 1}",
-            measure=_measure_offsets(centres, radii, scale, weight),
+            measure=_measure_offsets(
+                centres, radii, scale, weight, None if guide is None else guide.make_join(centres, first=t == 0)
+            ),
             length=k * (d + 2),
             l2_squared=scale**2 + 2 * weight**2,
-            state=centres.tobytes() + radii.tobytes(),
+            state=centres.tobytes() + radii.tobytes() + (b"" if guide is None else guide.to_bytes()),
         )
         released = total.reshape(k, d + 2)
         counts = released[:, -1] / weight
@@ -89,19 +100,23 @@ def refine_centres(
         seen = np.maximum(counts, 0.0)
         counts = np.maximum(counts, max(1.0, count_std))
         steps = released[:, :d] / scale / counts[:, None]
-        steps = _shrink(steps, (sum_std / counts) ** 2)
+        steps = _shrink(steps, (sum_std / counts) ** 2, None if guide is None else guide.subspace.axes)
         squares = (steps**2).sum(axis=1)
         steps = steps / np.sqrt(np.maximum(squares, 1.0))[:, None]
         centres = np.clip(centres + radii[:, None] * steps, -1.0, 1.0)
         if t < rounds - 1:
-            variances = np.clip(released[:, d] / weight / counts - squares, 0.0, 1.0) * radii**2
+            # Of the whole offsets, or of what of them lies in the subspace, where clusters of two show more clearly.
+            widths = radii if guide is None else np.full(k, guide.radius)
+            moved = steps if guide is None else (radii / widths)[:, None] * steps @ guide.subspace.axes
+            variances = released[:, d] / weight / counts - (moved**2).sum(axis=1)
             centres = swap_centres(
                 centres,
                 counts=counts,
-                variances=variances,
-                errors=radii**2 * count_std / counts,
+                variances=np.clip(variances, 0.0, 1.0) * widths**2,
+                errors=widths**2 * count_std / counts,
                 sketch=sketch,
                 stream=stream.child(t),
+                rule=USUAL if guide is None else guide.swaps,
             )
     typical = max(records / k, 1.0)
     return Refined(
@@ -113,18 +128,20 @@ def refine_centres(
     )
 
 
-def _measure_offsets(centres: FloatArray, radii: FloatArray, scale: int, weight: int) -> Measure:
+def _measure_offsets(centres: FloatArray, radii: FloatArray, scale: int, weight: int, join: Join | None) -> Measure:
     def measure(party: Records) -> IntArray:
-        return sum_offsets(party, centres, radii, scale=scale, weight=weight).ravel()
+        return sum_offsets(party, centres, radii, scale=scale, weight=weight, join=join).ravel()
 
     return measure
 
 
-def _shrink(steps: FloatArray, variances: FloatArray) -> FloatArray:
-    """Empirical Bayes: steps are N(0, tau^2) in each coordinate, seen with noise; tau^2 by EM over all clusters."""
-    squares = (steps**2).mean(axis=1)
-    tau2 = max(float((squares - variances).mean()), 1e-6 * float(squares.mean()), 1e-30)
-    for _ in range(_EM_STEPS):
-        gain = tau2 / (tau2 + variances)
-        tau2 = max(float((gain**2 * squares + gain * variances).mean()), 1e-30)
-    return steps * (tau2 / (tau2 + variances))[:, None]
+def _shrink(steps: FloatArray, variances: FloatArray, axes: FloatArray | None) -> FloatArray:
+    """Shrink whole steps; with axes, what goes along them and what goes across, each by its own noise."""
+    if axes is None or axes.shape[1] == len(axes):
+        return shrink_steps(steps, variances)
+    along = steps @ axes
+    across = steps - along @ axes.T
+    d, m = axes.shape
+    # A projection's noise is in its m, or d - m, directions only: the mean over d coordinates is less by that.
+    shrunk: FloatArray = shrink_steps(along, variances) @ axes.T + shrink_steps(across, variances * ((d - m) / d))
+    return shrunk

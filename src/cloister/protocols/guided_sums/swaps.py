@@ -18,8 +18,18 @@ from cloister.kmeans.kernel import nearest
 from cloister.kmeans.lloyd import weighted_kmeans
 from cloister.kmeans.records import FloatArray
 
-_CLEAR = 2.0  # deviations by which a cluster must be too wide
-_WORTH = 0.5  # of the loss that a cluster has too much must exceed what giving up the other centre costs
+
+@dataclass(frozen=True, kw_only=True)
+class SwapRule:
+    """When a centre moves."""
+
+    clear: float = 2.0
+    """Deviations by which a cluster must be too wide."""
+    worth: float = 0.5
+    """Times the loss that the cluster has too much must exceed what giving up the other centre costs."""
+
+
+USUAL = SwapRule()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,6 +48,7 @@ def swap_centres(
     errors: FloatArray,
     sketch: Sketch,
     stream: Stream,
+    rule: SwapRule = USUAL,
 ) -> FloatArray:
     """Return the centres with some moved from where they cost least to where they help most.
 
@@ -53,12 +64,14 @@ def swap_centres(
         Tells in which direction a cluster is split.
     stream
         Common to all parties.
+    rule
+        When a centre moves.
     """
     k = len(centres)
     if k < 3:
         return centres
     usual = _weighted_median(variances, counts)
-    excess = np.where(variances - usual > _CLEAR * errors, counts * (variances - usual), 0.0)
+    excess = np.where(variances - usual > rule.clear * errors, counts * (variances - usual), 0.0)
     losses = counts[:, None] * counts / (counts[:, None] + counts) * cdist(centres, centres, "sqeuclidean")
     np.fill_diagonal(losses, np.inf)
     moved = centres.copy()
@@ -68,7 +81,7 @@ def swap_centres(
             continue
         others = np.where(free & (np.arange(k) != wide), losses.min(axis=1), np.inf)
         spare = int(others.argmin())
-        if not others[spare] < _WORTH * excess[wide]:
+        if not others[spare] < rule.worth * excess[wide]:
             break
         neighbour = int(losses[spare].argmin())
         moved[[wide, spare]] = _split(

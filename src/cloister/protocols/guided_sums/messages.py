@@ -1,4 +1,4 @@
-"""The messages of a synopsis, and their codec. Tags 1-3 belong to the seed agreement."""
+"""The messages of guided sums; each protocol has its own codec. Tags 1-3 belong to the seed agreement."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from cloister.aggregation.seed_agreement import (
     ShareSeed,
     TakeSeed,
 )
-from cloister.protocols.synopsis.settings import SYNOPSIS
 from cloister.wire import Array, Codec
 
 RoundNumber = Annotated[int, Meta(ge=1, lt=2**20)]
@@ -26,18 +25,22 @@ class Round(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, ta
 
     round: RoundNumber
     news: Aggregate | None
+    missed: tuple[Aggregate, ...] = ()
+    """Masked sums of earlier rounds, in order, for a party that was not asked or not reached in them."""
 
 
 class Confirm(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=6):
     """The masked sum of the last round; asks for the check words of what was found."""
 
     news: Aggregate
+    missed: tuple[Aggregate, ...] = ()
 
 
 class Finish(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=5):
     """The masked sum of the check words of what was found."""
 
     news: Aggregate
+    missed: tuple[Aggregate, ...] = ()
 
 
 class MaskedUpdate(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=4):
@@ -46,8 +49,10 @@ class MaskedUpdate(Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     masked: Array
 
 
-CODEC = Codec(
-    SYNOPSIS,
-    requests=OpenSession | ShareSeed | TakeSeed | Round | Confirm | Finish,
-    replies=SessionOpened | SealedSeeds | Ready | MaskedUpdate,
-)
+def make_codec(protocol: str) -> Codec:
+    """Return the codec of a protocol of guided sums: its name is in every frame."""
+    return Codec(
+        protocol,
+        requests=OpenSession | ShareSeed | TakeSeed | Round | Confirm | Finish,
+        replies=SessionOpened | SealedSeeds | Ready | MaskedUpdate,
+    )

@@ -42,6 +42,8 @@ class Query:
     length: int
     l2_squared: int
     state: bytes = b""
+    l1: int | None = None
+    """The most that the L1 norm can be, where more is known of it than follows from ``l2_squared``."""
 
     def __post_init__(self) -> None:
         if (self.length == 0) != (self.l2_squared == 0) or self.length < 0 or self.l2_squared < 0:
@@ -58,6 +60,8 @@ class Query:
     def sensitivity(self) -> Sensitivity:
         """For the accountant; |v|_1 <= sqrt(length) |v|_2, and |v|_1 <= |v|_2^2 for integers."""
         l1 = min(isqrt(self.length * self.l2_squared), self.l2_squared)
+        if self.l1 is not None:
+            l1 = min(l1, self.l1)
         return Sensitivity(l1=l1, l2_squared=self.l2_squared)
 
 

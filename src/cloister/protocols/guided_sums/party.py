@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,36 +16,37 @@ from cloister.crypto.stream import encode_context
 from cloister.errors import DivergedError, LocalProtocolError, RemoteProtocolError
 from cloister.kmeans.records import FloatArray, Records
 from cloister.privacy.release import NoiseDuty, release
-from cloister.protocols.synopsis.agreement import Agreement, release_of
-from cloister.protocols.synopsis.messages import Confirm, Finish, MaskedUpdate, Round
-from cloister.protocols.synopsis.pipeline import Finding
-from cloister.protocols.synopsis.query import IDLE, IntArray, Query
-from cloister.protocols.synopsis.thinking import SharedThinking, Thought
+from cloister.protocols.guided_sums.agreement import Agreement, release_of
+from cloister.protocols.guided_sums.messages import Confirm, Finish, MaskedUpdate, Round
+from cloister.protocols.guided_sums.query import IDLE, IntArray, Query
+from cloister.protocols.guided_sums.thinking import Finding, SharedThinking, Thought
 from cloister.roles import Message
 from cloister.wire import Array
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Secrets:
+class _Secrets(Generic[Finding]):
     """What follows from the common seed."""
 
     masks: MaskSchedule
     check_key: bytes
-    thought: Thought
+    thought: Thought[Finding]
     """The one before the first round."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Mind:
+class _Mind(Generic[Finding]):
     """What a party thinks after the totals that it has read."""
 
-    thought: Thought
+    thought: Thought[Finding]
+    read: int
+    """How many rounds' totals have been read."""
     agrees: bool
     """Whether all that were added up answered the question that this party answered, in every round so far."""
 
 
-class SynopsisParty:
-    """One party of a synopsis.
+class GuidedParty(Generic[Finding]):
+    """One party of guided sums.
 
     Parameters
     ----------
@@ -62,27 +62,27 @@ class SynopsisParty:
         This party's own books, charged for a round before the round's vector leaves, and its source of noise where the
         parties add it.
     thinking
-        Thoughts to share with other parties of the same process; None for its own.
+        The algorithm; parties of one process may share their thoughts.
     """
 
     def __init__(
         self,
         *,
         number: int,
-        agreement: Agreement,
+        agreement: Agreement[Any],
         records: Records,
         identity: Identity,
         entropy: Entropy,
         session: bytes,
         duty: NoiseDuty,
-        thinking: SharedThinking | None = None,
+        thinking: SharedThinking[Finding],
     ) -> None:
         self._number = number
         self._agreement = agreement
         self._records = records
         self._session = session
         self._duty = duty
-        self._thinking = thinking or SharedThinking(guard=nullcontext())
+        self._thinking = thinking
         self._seed_holder = SeedHolder(
             number=number,
             identity=identity,
@@ -91,8 +91,8 @@ class SynopsisParty:
             session=session,
             entropy=entropy,
         )
-        self._secrets: _Secrets | None = None
-        self._mind: _Mind | None = None  # after the last total that was read
+        self._secrets: _Secrets[Finding] | None = None
+        self._mind: _Mind[Finding] | None = None  # after the last total that was read
         self._answered = 0  # the last round answered; each is answered once, or a mask would serve twice
         self._finished = False
 
@@ -112,7 +112,7 @@ class SynopsisParty:
         """
         if self._mind is None or not self._finished:
             raise LocalProtocolError("the session must be finished before anything is found; it is not.")
-        if not self._mind.agrees or not isinstance(self._mind.thought.answer, Finding):
+        if not self._mind.agrees or isinstance(self._mind.thought.answer, Query):
             raise DivergedError(
                 "all parties must derive the same questions and the same result from the same totals; they did not, "
                 "or a message was changed on its way. What was released is paid for, and there is no result. Run the "
@@ -138,23 +138,25 @@ class SynopsisParty:
         if isinstance(request, Round):
             if request.round > rounds:
                 raise RemoteProtocolError(f"a slot's round must be from 1 to {rounds}; got {request.round}.")
-            return self._answer(request.round, request.news)
+            return self._answer(request.round, request.missed, request.news)
         if isinstance(request, Confirm):
-            return self._answer(rounds + 1, request.news)
+            return self._answer(rounds + 1, request.missed, request.news)
         if isinstance(request, Finish):
             return self._finish(request)
         return self._seed_holder.handle(request)
 
-    def _answer(self, round_: int, news: Aggregate | None) -> MaskedUpdate:
+    def _answer(self, round_: int, missed: tuple[Aggregate, ...], news: Aggregate | None) -> MaskedUpdate:
         """Fill a slot, or none where only what was found is compared; the check words come behind."""
         agreement = self._agreement
         rounds = len(agreement.slots)
-        if round_ != self._answered + 1:
+        if round_ <= self._answered or (round_ > self._answered + 1 and not agreement.settings.may_return):
             raise RemoteProtocolError(
                 f"round {round_} must come after round {round_ - 1}; it came after round {self._answered}."
             )
         secrets = self._open_secrets()
-        mind = self._read(news, secrets)
+        if not agreement.is_asked(self._number, round_, session=self._session):
+            raise RemoteProtocolError(f"party {self._number} must be in the sample of round {round_}; it is not.")
+        mind = self._read((*missed, news) if news is not None else missed, round_ - 1, secrets)
         vector = np.zeros(0, dtype=np.int64)
         if round_ <= rounds:
             # Whoever disagrees goes on with empty answers: an abort would tell the coordinator what was released.
@@ -169,34 +171,40 @@ class SynopsisParty:
 
     def _finish(self, request: Finish) -> Ready:
         rounds = len(self._agreement.slots) + 1
-        if self._answered != rounds:
+        if self._answered != rounds and not self._agreement.settings.may_return:
             raise RemoteProtocolError(f"all {rounds} rounds must be answered before the end; {self._answered} are.")
-        self._mind = self._read(request.news, self._open_secrets())
+        self._mind = self._read((*request.missed, request.news), rounds, self._open_secrets())
         self._finished = True
         return Ready()
 
-    def _read(self, news: Aggregate | None, secrets: _Secrets) -> _Mind:
-        """Unmask the total of the last round answered, compare and think; changes no state."""
-        if (0 if news is None else news.round) != self._answered:
-            raise RemoteProtocolError(
-                f"the total of round {self._answered} must come with the next request; it does not."
-            )
-        if news is None:
-            return _Mind(thought=secrets.thought, agrees=True)
-        assert self._mind is not None
-        agreement, thought = self._agreement, self._mind.thought
-        elements, members = secrets.masks.unmask(
-            news, length=agreement.length_of(news.round), members_min=agreement.members_min
+    def _read(self, news: tuple[Aggregate, ...], last: int, secrets: _Secrets[Finding]) -> _Mind[Finding]:
+        """Unmask the totals up to round ``last`` that have not been read yet, compare and think; changes no state."""
+        mind = self._mind or _Mind(thought=secrets.thought, read=0, agrees=True)
+        unread = [aggregate for aggregate in news if aggregate.round > mind.read]
+        if [aggregate.round for aggregate in unread] != list(range(mind.read + 1, last + 1)):
+            raise RemoteProtocolError(f"the total of round {last} must come with the next request; it does not.")
+        for aggregate in unread:
+            mind = self._follow(mind, aggregate, secrets)
+        return mind
+
+    def _follow(self, mind: _Mind[Finding], news: Aggregate, secrets: _Secrets[Finding]) -> _Mind[Finding]:
+        """Read one round's total."""
+        agreement, thought = self._agreement, mind.thought
+        length = agreement.length_of(news.round)
+        elements, members = self._thinking.read(
+            secrets.check_key,
+            news,
+            lambda: secrets.masks.unmask(news, length=length, members_min=agreement.members_min),
         )
         slot_length = len(elements) - agreement.check_words
         own = self._check_words(thought, news.round, secrets)
         same = np.array_equal(elements[slot_length:], own * own.dtype.type(len(members)))  # wraps, as the sum does
-        agrees = self._mind.agrees and same
+        agrees = mind.agrees and same
         if news.round > len(agreement.slots) or not agrees:
-            return _Mind(thought=thought, agrees=agrees)
+            return _Mind(thought=thought, read=news.round, agrees=agrees)
         total = agreement.ring.decode(elements[:slot_length])
         total.setflags(write=False)  # it may be shared
-        return _Mind(thought=thought.follow(total), agrees=True)
+        return _Mind(thought=thought.follow(total), read=news.round, agrees=True)
 
     def _pay(self, query: Query, round_: int) -> IntArray:
         """Measure, fill the slot, charge our books, and add our noise where the parties add it.
@@ -209,7 +217,7 @@ class SynopsisParty:
         settings, slot = self._agreement.settings, self._agreement.slots[round_ - 1]
         exact = np.zeros(slot.length, dtype=np.int64)
         exact[: query.length] = query.measure(self._records)
-        share = settings.placement.mechanism_for_share(settings.target)
+        share = settings.placement.mechanism_for_share(settings.noise_in(slot))
         if query.l2_squared == 0:
             return exact if self._agreement.by_coordinator else self._duty.sampler.draw(share, slot.length)
         event = release_of(query, slot, settings)
@@ -218,18 +226,17 @@ class SynopsisParty:
             return exact
         return release(exact, event, duty=self._duty, share=share)
 
-    def _check_words(self, thought: Thought, round_: int, secrets: _Secrets) -> NDArray[Any]:
+    def _check_words(self, thought: Thought[Finding], round_: int, secrets: _Secrets[Finding]) -> NDArray[Any]:
         """A keyed hash of what is answered and of the total that it follows from, as ring elements.
 
         They are added up under the masks like everything else: the parties see whether the sum is their own words
         times the number of parties in it, and the coordinator sees nothing.
         """
-        last = thought.totals[-1].tobytes() if thought.totals else b""
-        content = encode_context(round_, thought.answer.to_bytes(), hashlib.blake2b(last).digest())
+        content = encode_context(round_, thought.digest)
         digest = hashlib.blake2b(content, key=secrets.check_key, digest_size=16).digest()
         return np.frombuffer(digest, dtype=self._agreement.ring.dtype)
 
-    def _open_secrets(self) -> _Secrets:
+    def _open_secrets(self) -> _Secrets[Finding]:
         """Derive everything from the common seed, or refuse if it has not been agreed on yet."""
         if self._secrets is not None:
             return self._secrets
@@ -238,11 +245,13 @@ class SynopsisParty:
             raise RemoteProtocolError("the common seed must be agreed on before the first round; it is not.")
         return _Secrets(
             masks=MaskSchedule(seed, session=self._session, ring=agreement.ring, parties=agreement.settings.parties),
-            check_key=derive_key(seed, "synopsis check words", self._session),
-            thought=self._thinking.begin(agreement.settings, derive_stream_key(seed, self._session)),
+            check_key=derive_key(seed, f"{agreement.settings.protocol} check words", self._session),
+            thought=self._thinking.begin(
+                agreement.settings, derive_stream_key(seed, self._session, agreement.settings.protocol)
+            ),
         )
 
 
-def derive_stream_key(seed: bytes, session: bytes) -> bytes:
+def derive_stream_key(seed: bytes, session: bytes, protocol: str) -> bytes:
     """The key of the stream that all parties give their copy of the algorithm."""
-    return derive_key(seed, "synopsis stream", session)
+    return derive_key(seed, f"{protocol} stream", session)

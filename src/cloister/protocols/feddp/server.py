@@ -1,0 +1,88 @@
+"""The server's data: public points that look somewhat like the records. Everyone has them; nothing here is private."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from cloister.errors import ConfigError
+from cloister.kmeans.records import FloatArray
+
+POINTS_MOST = 100_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerStamp:
+    """Which points they are: part of what all roles agree on."""
+
+    points: int
+    """How many."""
+    digest: bytes
+    """SHA-256 of their coordinates, as doubles, row by row."""
+    product_norm: float
+    """|mean of q q'|, the Frobenius norm, over the largest squared length: a guess of how records' products add up."""
+    mean_fourth: float
+    """The mean of |q|^4 over the largest."""
+
+    @classmethod
+    def of(cls, points: FloatArray, *, dimensions: int, clusters: int) -> ServerStamp:
+        """Check the points and return their stamp."""
+        if points.ndim != 2 or points.shape[1] != dimensions or not clusters <= len(points) <= POINTS_MOST:
+            raise ConfigError(
+                f"the server's data must be from {clusters} (the number of clusters) to {POINTS_MOST:,} points of "
+                f"{dimensions} columns; got an array of shape {points.shape}. Give more points, or use the synopsis, "
+                "which needs none."
+            )
+        if not (np.abs(points) <= 1.0).all():  # also catches NaN
+            raise ConfigError(
+                "the server's data must lie in [-1, 1] once scaled by the public bounds; some points do not. Clip them."
+            )
+        content = np.ascontiguousarray(points, dtype=np.float64)
+        squares = (content**2).sum(axis=1)
+        longest = max(float(squares.max()), 1e-12)
+        return cls(
+            points=len(points),
+            digest=hashlib.sha256(content.tobytes()).digest(),
+            product_norm=float(np.sqrt(((content.T @ content / len(content)) ** 2).sum())) / longest,
+            mean_fourth=float((squares**2).mean()) / longest**2,
+        )
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ServerData:
+    """The points, and what follows from them."""
+
+    points: FloatArray
+
+    @cached_property
+    def middle(self) -> FloatArray:
+        """Their mean: what offsets are taken from. Public, so that centring costs nothing."""
+        mean: FloatArray = self.points.mean(axis=0)
+        return mean
+
+    @cached_property
+    def longest(self) -> float:
+        """The length of the longest: the radius Delta of section 5.1, around the origin."""
+        return max(float(np.sqrt((self.points**2).sum(axis=1).max())), 1e-6)
+
+    @cached_property
+    def offsets(self) -> FloatArray:
+        """From the middle."""
+        return self.points - self.middle
+
+    @cached_property
+    def radius(self) -> float:
+        """The median distance from the middle, and never nothing: what records' offsets are shortened to."""
+        lengths = np.sqrt((self.offsets**2).sum(axis=1))
+        return max(float(np.median(lengths)), 1e-6)
+
+    @cached_property
+    def covariance(self) -> FloatArray:
+        """Of the points, each shortened to the radius as records are."""
+        lengths = np.sqrt((self.offsets**2).sum(axis=1))
+        shortened = self.offsets * (self.radius / np.maximum(lengths, self.radius))[:, None]
+        product: FloatArray = shortened.T @ shortened / len(shortened)
+        return product

@@ -1,0 +1,94 @@
+"""Step 2: how many records each of the server's points stands for, and clusters of the points by these weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.crypto.stream import Stream
+from cloister.kmeans.kernel import nearest
+from cloister.kmeans.lloyd import weighted_kmeans
+from cloister.kmeans.records import FloatArray, Records, iterate_chunks
+from cloister.protocols.feddp.settings import WEIGHTS, FeddpSettings
+from cloister.protocols.guided_sums.denoising import estimate_counts
+from cloister.protocols.guided_sums.query import Asking, IntArray, Query
+from cloister.protocols.guided_sums.subspace import Subspace
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Proxy:
+    """The server's points with weights: a stand-in for the records."""
+
+    places: FloatArray
+    """Their coordinates in the subspace."""
+    weights: FloatArray
+    variance: float
+    """Of the noise in one of the weights."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Start:
+    """Clusters of the proxy."""
+
+    places: FloatArray
+    """The centres, in the subspace."""
+    labels: NDArray[np.int32]
+    """Of the server's points."""
+    weights: FloatArray
+    weight_variances: FloatArray
+
+
+def release_weights(
+    settings: FeddpSettings, points: FloatArray, subspace: Subspace, *, l2_squared: int, records: float
+) -> Asking[Proxy]:
+    """Release how many records are nearest to each of the server's points, seen in the subspace (equation 3)."""
+    noisy = yield from ask_weights(WEIGHTS, points, subspace, l2_squared=l2_squared)
+    noise_std = 1 / settings.signal(l2_squared)
+    posterior = estimate_counts(noisy, noise_std, level=0.0)
+    weights = np.maximum(posterior.means, 1e-9 * records)
+    return Proxy(places=subspace.project(points), weights=weights, variance=noise_std**2)
+
+
+def ask_weights(name: str, points: FloatArray, subspace: Subspace | None, *, l2_squared: int) -> Asking[FloatArray]:
+    """Release how many records are nearest to each point, in the subspace or in all columns.
+
+    Privacy
+    -------
+    A record adds a to the entry of one point: squared L2 norm a^2 <= ``l2_squared``. Its coordinates, and so the point
+    that it is nearest to, depend on no other record; ties go to the first.
+    """
+    height = isqrt(l2_squared)
+    places = points if subspace is None else subspace.project(points)
+
+    def measure(party: Records) -> IntArray:
+        counts = np.zeros(len(places), dtype=np.int64)
+        for chunk in iterate_chunks(party):
+            coordinates = chunk if subspace is None else subspace.project(chunk)
+            counts += np.bincount(nearest(coordinates, places).labels, minlength=len(places))
+        return height * counts
+
+    total = yield Query(
+        name=name,
+        measure=measure,
+        length=len(places),
+        l2_squared=height**2,
+        state=points.tobytes() + (b"" if subspace is None else subspace.origin.tobytes() + subspace.axes.tobytes()),
+    )
+    noisy: FloatArray = total / height
+    return noisy
+
+
+def cluster_proxy(proxy: Proxy, k: int, *, restarts: int, stream: Stream) -> Start:
+    """Cluster the server's points by their weights, in the subspace; the best of many starts."""
+    fit = weighted_kmeans(proxy.places, k, stream, weights=proxy.weights, restarts=restarts)
+    labels = nearest(proxy.places, fit.centres).labels
+    sizes: FloatArray = np.bincount(labels, weights=proxy.weights, minlength=k).astype(np.float64)
+    return Start(
+        places=fit.centres,
+        labels=labels,
+        weights=np.maximum(sizes, 1e-300),
+        weight_variances=np.maximum(np.bincount(labels, minlength=k), 1) * proxy.variance,
+    )
