@@ -151,6 +151,20 @@ class Desks:
     """What the coordinator needs, where it adds the noise."""
     envelope_price: Spent | None = None
     """What all rounds as one payment cost."""
+    shared_records: bool = False
+    """Whether all parties hold the same records, in different columns: what one releases, all have released."""
+
+    def _join_releases(self) -> tuple[Release, ...]:
+        """Every release of any party, once: all of them are about the same records."""
+        joined: list[Release] = []
+        for book in self.books:
+            rest = list(joined)
+            for release in book.accountant.spent().releases:
+                if release in rest:
+                    rest.remove(release)
+                else:
+                    joined.append(release)
+        return tuple(joined)
 
     def pay_ledgers(self, releases: Sequence[Release]) -> None:
         """Charge every ledger for the whole job before its first round, or refuse the job before anyone has paid.
@@ -190,7 +204,8 @@ class Desks:
         """
         spent = max((book.accountant.spent() for book in self.books), key=lambda spent: spent.epsilon)
         if self.envelope_price is not None:
-            spent = replace(self.envelope_price, releases=spent.releases)
+            releases = self._join_releases() if self.shared_records else spent.releases
+            spent = replace(self.envelope_price, releases=releases)
         return make_card(
             spent,
             budget=self.budget,
@@ -259,6 +274,7 @@ def open_desks(
         samplers=samplers,
         coordinator=duty,
         envelope_price=price,
+        shared_records=by_rho,
     )
 
 

@@ -57,5 +57,5 @@ def main() -> None:
     try:
         app()
     except KeyboardInterrupt:  # outside a command: while modules load
-        typer.echo("cloister: stopped", err=True)
+        typer.echo("cloister: stopped. No result was written; what a ledger was charged stays charged.", err=True)
         sys.exit(130)

@@ -64,7 +64,8 @@ def align(
     chosen = NormalForm(kind=form.value, trim=trim, ignore_case=ignore_case)
     if out.exists() and not out.is_dir():
         raise ConfigError(f"--out must name a folder; got the file {out}. Choose another name.")
-    files = {party.name: out / f"{party.name}.alignment.json" for party in job.parties}
+    holders = [party.name for party in job.parties if party.columns != ()]  # others hold no records
+    files = {name: out / f"{name}.alignment.json" for name in holders}
     earlier = [path for path in files.values() if path.exists()]
     if earlier and not overwrite:  # told before the work, not after
         raise ConfigError(f"--out must not hold these alignments yet; {earlier[0]} exists. Use --overwrite.")

@@ -147,8 +147,12 @@ def _print_loss(result: Result, console: Console) -> None:
             console, f"{evaluation.empty_clusters:,} of {result.k:,} centres {are} nearest to no record: {clusters}."
         )
     if result.card is None and evaluation.ratio is not None and evaluation.ratio > _WORTH_ANOTHER_START:
-        other = "run again" if result.protocol == "secfc" else "run again, change initialisation, or give a start"
-        print_line(console, f"Another start finds less: {other}.")
+        remedies = {
+            "secfc": "Another start finds less: run again.",
+            "vertical": "More cells for the encrypted columns, or another start, may find less.",
+        }
+        usual = "Another start finds less: run again, change initialisation, or give a start."
+        print_line(console, remedies.get(result.protocol, usual))
     print_line(
         console,
         "Computed by the simulator, which holds every record; no party could."

@@ -36,6 +36,7 @@ from cloister.report.labels import PartyLabels
 from cloister.report.result import CellBook
 from cloister.simulation.stage import Played, Stage, find_common_centres
 from cloister.simulation.vertical_labels import join_runs, label_records
+from cloister.simulation.vertical_tables import VerticalTables
 from cloister.simulation_desks import Desks, open_desks
 
 _BITS_LEAST = 4
@@ -153,14 +154,14 @@ def play_vertical(stage: Stage) -> Played:
         centres=find_common_centres(parties),
         rounds=finding.rounds,
         leakage=leakage,
-        public="columns and who holds which, bounds, k, the budget, how many records are aligned and which, the passes "
-        "and the lengths of messages",
+        public="columns and who holds which, bounds, k, the budget, how many records are aligned, the passes and the "
+        "lengths of messages",
         breaks_if=leakage.breaks_if,
         ring_bits=None,
         card=card,
-        notes=_write_notes(job, agreement, roles, granted),
+        notes=(*_write_notes(job, agreement, roles, granted), *_describe_alignment(tables)),
         middleman="relay",
-        cluster_records=tuple(finding.weights.tolist()),
+        cluster_records=() if agreement.settings.is_exact else tuple(finding.weights.tolist()),
         cluster_records_noise=finding.weight_noise or None,
         codebooks=tuple(_write_codebook(job, roles, *held) for held in zip(roles.encrypted, holders, strict=True)),
         labels=labels,
@@ -224,6 +225,18 @@ def _make_card(agreement: VerticalAgreement, desks: Desks, finding: Finding, gra
     )
 
 
+def _describe_alignment(tables: VerticalTables) -> tuple[str, ...]:
+    """Where the common order of records comes from."""
+    if tables.aligned is not None:
+        return (
+            "IDs were aligned privately first: what that told whom is in docs/align.md, and its messages are not in "
+            "the traffic.",
+        )
+    if tables.digest is None:
+        return ("Rows were taken to be in the same order at all parties, as the job says; nothing can check that.",)
+    return ()
+
+
 def _write_notes(
     job: Job, agreement: VerticalAgreement, roles: VerticalRoles, granted: Sequence[str]
 ) -> tuple[str, ...]:
@@ -238,10 +251,15 @@ def _write_notes(
         f"2^-{STATISTICAL_BITS - ceil(log2(agreement.answers))} in all"
     )
     notes = [
-        f"{names[roles.computing]} computed on ciphertexts; {holders} decrypted. The number of aligned records, "
-        f"{settings.records:,}, is public.",
+        f"{names[roles.computing]} computed on ciphertexts; {holders}"
+        + (
+            " decrypted."
+            if agreement.threshold is None
+            else f" hold the key, and {agreement.threshold} of them decrypt."
+        )
+        + f" The number of aligned records, {settings.records:,}, is public; all who hold any know which they are.",
         f"Encrypted columns decide through {settings.joint_cells} cells. Ring {parameters.degree}, modulus of "
-        f"{parameters.modulus_bits} bits (at most 128-bit security's), plaintexts of "
+        f"{parameters.modulus_bits} bits (128-bit security by the standard's table), plaintexts of "
         f"{parameters.plaintext_modulus.bit_length() - 1} bits; {flood}.",
     ]
     if settings.is_exact:

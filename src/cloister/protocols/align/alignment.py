@@ -182,5 +182,6 @@ def check_ids(alignment: Alignment, ids: Sequence[bytes], *, label: str) -> None
     if digest_ids(ids, alignment.digest) != alignment.ids_sha256:
         raise DataError(
             f"{label}: the table must hold the IDs that were aligned, in the same order; it does not. "
-            f"Use the table that was aligned, or align again. {_HOW}"
+            "Use the table that was aligned, and what made two IDs equal then (--form, --trim, --ignore-case; "
+            f"in a job id_form, id_trim, id_ignore_case); or align again. {_HOW}"
         )

@@ -23,7 +23,10 @@ class _Fault(Enum):
     """Why a cell is no ID: how a message calls it, and what to do."""
 
     EMPTY = ("empty", "Give every row an ID, or leave those rows out.")
-    BLANKS = ("with blanks at an end", "Remove them, or trim on all sides (--trim).")
+    BLANKS = (
+        "with blanks at an end",
+        "Remove them, or trim on all sides (--trim, or id_trim = true in a vertical job).",
+    )
     INVISIBLE = ("with invisible characters", "Remove them: they would make equal IDs differ.")
     NOT_TEXT = (
         "neither text nor a whole number",

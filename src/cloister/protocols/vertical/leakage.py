@@ -10,7 +10,7 @@ SOURCE = "docs/proofs/vertical.md"
 _MEANINGS = {
     "columns": "the columns of single parties, and which records are in which of their cells",
     "sums": "counts and sums of clusters, and the joint histogram, without noise",
-    "totals": "the same with all parties' noise, after each pass, and the centres",
+    "totals": "the same as released after each pass, and the centres",
     "codebooks": "the cells into which each party sorts its records by its own columns",
 }
 
@@ -39,7 +39,8 @@ def describe_break(agreement: VerticalAgreement) -> str:
     )
     if agreement.model == "two-party":
         return (
-            "Two parties: there is nobody to collude with. Each knows its own noise; the other's protects against it. "
+            "Two parties: there is nobody to collude with. "
+            + ("" if agreement.settings.is_exact else "Each knows its own noise; the other's protects against it. ")
             + semi_honest
         )
     if agreement.model == "server-aided":
@@ -48,10 +49,22 @@ def describe_break(agreement: VerticalAgreement) -> str:
             + semi_honest
         )
     count = agreement.decryptors
-    several = f"any {count}" if agreement.threshold is not None else f"all {count}"
-    colluding = agreement.settings.placement.colluding_max
-    noise = "" if agreement.settings.is_exact else f" Or more than {colluding} that tell each other their noise."
+    if agreement.threshold is None:
+        return (
+            "Reading columns takes all parties together, and then nobody is left to protect. "
+            + ("" if agreement.settings.is_exact else _noise_break(agreement))
+            + semi_honest
+        )
+    several = f"any {count}"
+    noise = "" if agreement.settings.is_exact else _noise_break(agreement)
     return (
         f"The computing party and {several} key holders together: one has everyone's ciphertexts, the others decrypt "
-        f"them.{noise} {semi_honest}"
+        f"them. {noise}{semi_honest}"
     )
+
+
+def _noise_break(agreement: VerticalAgreement) -> str:
+    placement = agreement.settings.placement
+    if placement.colluding_max >= placement.parties - 1:
+        return ""
+    return f"More than {placement.colluding_max} parties that tell each other their noise leave too little of it. "

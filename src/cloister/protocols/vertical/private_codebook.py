@@ -30,7 +30,7 @@ from cloister.protocols.synopsis.pipeline import run_synopsis
 from cloister.protocols.synopsis.settings import Knobs as SynopsisKnobs
 from cloister.protocols.synopsis.settings import Settings as SynopsisSettings
 from cloister.protocols.vertical.codebook import Codebook, grid_codebook, quantise_reps
-from cloister.protocols.vertical.settings import Settings
+from cloister.protocols.vertical.settings import ALICE, Settings
 
 _WIDTH_SHARE = 0.05  # of a codebook's budget, for the histogram of distances
 _WIDTH_BINS = 24  # each ends a factor 2^(1/4) below the last, down to a fiftieth of the longest distance
@@ -43,14 +43,16 @@ _SAMPLE = 20_000
 class _Recorder:
     """Charges the books behind it and remembers for what."""
 
-    def __init__(self, *, duty: NoiseDuty | None) -> None:
+    def __init__(self, *, duty: NoiseDuty | None, party: int) -> None:
         self._duty = duty
+        self._whose = "computing party's codebook" if party == ALICE else f"codebook of holder {party + 1}"
         self.releases: list[Release] = []
 
     def charge(self, event: Release) -> None:
         """Charge, then remember: what was refused was not released."""
-        self._given.charger.charge(event)
-        self.releases.append(event)
+        named = replace(event, name=f"{self._whose}: {event.name}")
+        self._given.charger.charge(named)
+        self.releases.append(named)
 
     @property
     def paid(self) -> NoiseDuty:
@@ -76,7 +78,7 @@ def private_grid(
     """
     d = points.shape[1]
     box = Box(low=np.full(d, -1.0), high=np.full(d, 1.0))
-    recorder = _Recorder(duty=duty)
+    recorder = _Recorder(duty=duty, party=party)
     if d and not settings.is_exact and settings.knobs.box_share > 0:
         own = _make_synopsis(settings, settings.codebook_rho_of(party), columns=d, cells=cells)
         asking = find_box(own, l2_squared=PURSE, records=float(settings.records))
@@ -120,7 +122,7 @@ def private_codebook(
     itself, and one histogram to which a record adds 1. All are charged before noise is drawn, and cost at most
     ``settings.codebook_rho_of(party)`` together (docs/proofs/synopsis.md, docs/proofs/vertical.md).
     """
-    recorder = _Recorder(duty=duty)
+    recorder = _Recorder(duty=duty, party=party)
     rho = settings.codebook_rho_of(party)
     own = _make_synopsis(settings, rho * (1 - _WIDTH_SHARE), columns=points.shape[1], cells=cells)
     finding = _answer(run_synopsis(own, stream), own, points, recorder)
@@ -193,7 +195,7 @@ def _measure_width(
     A record adds 1 to one bin.
     """
     event = Release(
-        name="codebook: histogram of distances",
+        name="histogram of distances",
         mechanism=DiscreteGaussian(sigma=sigma),
         sensitivity=Sensitivity(l1=1, l2_squared=1),
         entries=_WIDTH_BINS,
