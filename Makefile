@@ -30,7 +30,7 @@ types: $(VENV)/test
 	$(BIN)/mypy
 
 check: $(VENV)/test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 test: lint types check
 

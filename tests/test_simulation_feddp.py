@@ -164,3 +164,44 @@ def test_a_plan_explains_which_protocol_and_why(tmp_path):
     published = dataclasses.replace(named, protocol=ProtocolOptions(name="feddp", variant="published"))
     assert any("Delta^2" in note for note in plan(published, records=600).notes)
     assert "the synopsis is used" in plan(job, records=600, quick=True).why
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"section": FeddpSection(sample=2)}, "feddp.sample must be an integer from 3 to 6"),
+        (
+            {"section": FeddpSection(sample=5), "placement": "shared", "colluding_max": 2},
+            "feddp.sample must be left out where parties add the noise",
+        ),
+        ({"section": FeddpSection(restarts=500), "variant": "published"}, "must have no shares or restarts"),
+    ],
+)
+def test_options_that_would_be_wrong_or_ignored_are_refused(options, message):
+    with pytest.raises(ConfigError, match=message):
+        make_job(**options)
+
+
+def test_a_section_without_server_data_is_refused_and_not_ignored():
+    parts = {name: part for name, part in SOURCES.items() if name != "server"}
+    with pytest.raises(ConfigError, match=r"\[feddp\] must come with server data"):
+        simulate(make_job(section=FeddpSection(sample=4)), sources=parts)
+
+
+@pytest.mark.parametrize("variant", ["tight", "published"])
+def test_server_points_that_are_all_equal_are_refused_before_anything_is_paid(variant):
+    equal = np.full((10, 7), 0.25)
+    with pytest.raises(ConfigError, match="at least 3 different points"):
+        simulate(make_job(variant=variant), sources=SOURCES | {"server": equal})
+
+
+def test_a_partys_own_table_is_no_server_data():
+    job = make_job()
+    parties = (JobParty(name="p0", data="p0.csv"), *job.parties[1:])
+    with pytest.raises(ConfigError, match="must not be a party's own table"):
+        dataclasses.replace(job, parties=parties, data=DataOptions(server="p0.csv"))
+
+
+def test_sampled_rounds_still_say_how_many_records_there_are():
+    result = simulate(make_job(epsilon=20.0, section=FeddpSection(sample=4)), sources=SOURCES)
+    assert abs(result.released_records - 600) < 120

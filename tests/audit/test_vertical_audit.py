@@ -25,7 +25,7 @@ from cloister.job import Budget, DataOptions, Job, JobParty, ProtocolOptions
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.simulation_sampler import SimulationSampler
-from cloister.protocols.synopsis import denoising, refinement
+from cloister.protocols.guided_sums import denoising, shrinkage
 from cloister.protocols.vertical import computing, holder, pipeline, statistics
 from cloister.protocols.vertical.agreement import VerticalAgreement
 from cloister.protocols.vertical.codebooks import Codebooks, make_alice_codebook, make_holder_codebook
@@ -71,7 +71,7 @@ def make_job(*, held=(("x",), ("y",)), epsilon=8.0, **options):
 def _think_less(monkeypatch):
     """What is made of a total costs no privacy; here it need not be good."""
     monkeypatch.setattr(denoising, "_STEPS", 2)
-    monkeypatch.setattr(refinement, "_EM_STEPS", 2)
+    monkeypatch.setattr(shrinkage, "_EM_STEPS", 2)
 
     def agree(*given, **options):
         agreement = REAL_AGREEMENT(*given, **options)

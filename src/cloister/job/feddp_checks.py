@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from cloister.errors import ConfigError
 from cloister.job.problems import KeyedConfigError, check_choice, check_integer, check_text, refuse, show_value
 from cloister.privacy.units import Unit
-from cloister.protocols.feddp.settings import FEDDP
+from cloister.protocols.feddp.settings import FEDDP, FeddpKnobs
 
 if TYPE_CHECKING:
+    from cloister.job.feddp_section import FeddpSection
     from cloister.job.model import Job
 
 SERVER = "server"
@@ -33,6 +34,9 @@ def check_feddp(job: Job) -> None:
         check_choice(("protocol", "variant"), protocol.variant, FEDDP_VARIANTS)
     if job.data.server is not None:
         check_text(("data", "server"), job.data.server, longest=1000)
+        if any(party.data == job.data.server for party in job.parties):
+            what_to_do = "Everyone gets the server's data, and nothing protects them: name another table."
+            refuse(("data", "server"), "not be a party's own table", show_value(job.data.server), what_to_do)
     if any(party.name == SERVER for party in job.parties):
         what_to_do = "The server's data are called so: choose another name."
         refuse(("parties",), f"not be named {SERVER} with the protocol {FEDDP}", show_value(SERVER), what_to_do)
@@ -48,16 +52,30 @@ def check_feddp(job: Job) -> None:
             show_value(protocol.placement),
             what_to_do,
         )
-    if section is None:
-        return
+    if section is not None:
+        _check_section(job, section, published=published)
+
+
+def _check_section(job: Job, section: FeddpSection, *, published: bool) -> None:
+    """Refuse numbers out of range in [feddp], and what the chosen variant or placement does not take."""
+    protocol = job.protocol
     if section.sample is not None:
-        check_integer(("feddp", "sample"), section.sample, 1, len(job.parties))
+        least = min(protocol.resolve_min_parties(len(job.parties)), len(job.parties))
+        check_integer(("feddp", "sample"), section.sample, least, len(job.parties))
+        if protocol.placement not in (None, "aggregator"):
+            what_to_do = "Parties' shares of the noise are meant for all of them: remove one of the two."
+            refuse(
+                ("feddp", "sample"), "be left out where parties add the noise", show_value(section.sample), what_to_do
+            )
     if section.lloyd_steps is not None:
         check_integer(("feddp", "lloyd_steps"), section.lloyd_steps, 0, 50)
     try:
         _, options = section.knobs, section.options
     except ConfigError as error:
         raise KeyedConfigError(("feddp",), f"in [feddp] {error}") from None
+    if published and section.knobs != FeddpKnobs():
+        what_to_do = "The published splits are fixed: remove shares and restarts."
+        refuse(("feddp",), 'have no shares or restarts with variant = "published"', "some", what_to_do)
     plain = not (options.simplify or options.clear_only or options.separation or section.sample)
     if published and not plain:
         what_to_do = "The published variant is as printed: remove them."

@@ -21,7 +21,7 @@ def print_plan(plan: Plan, console: Console) -> None:
     k = f"at most {plan.k}" if plan.choose_k else f"{plan.k}"
     what = "columns" if plan.vertical is not None else "records"
     console.print(Text(f"{plan.name}: a plan for {k} clusters over the {what} of {plan.parties:,} parties"))
-    print_line(console, "From the job file and made-up records only: no table was opened, nothing was spent.")
+    print_line(console, "From the job file and made-up records only: no party's table was opened, nothing was spent.")
     _print_what_runs(plan, console)
     if plan.cases:
         _print_losses(plan, console)

@@ -90,7 +90,7 @@ def play_feddp(stage: Stage) -> Played:
                 centre_noise=finding.centre_noise,
                 remedy="Raise epsilon, or use fewer clusters or columns"
                 + (", or bring in more parties." if settings.client_level else "."),
-                shares_missing=max(asked, agreement.members_min) - min(fewest, asked),
+                shares_missing=asked - min(fewest, asked),
                 parties_in_sum=fewest,
             )
         )
@@ -104,7 +104,9 @@ def play_feddp(stage: Stage) -> Played:
         breaks_if=agreement.breaks_if,
         ring_bits=agreement.ring.bits,
         card=card,
-        notes=_write_notes(settings, idle=len(settings.slots) - len(card.releases)),
+        notes=_write_notes(
+            settings, idle=len(settings.slots) - len(card.releases), ledger=stage.job.ledger is not None
+        ),
         cluster_records=tuple(finding.weights.tolist()),
         cluster_records_noise=finding.weight_noise,
         released_records=finding.released_records,
@@ -135,6 +137,11 @@ def as_synopsis(job: Job) -> Job:
     """Return the job without server data, and so without FedDP-KMeans."""
     if job.protocol.name != FEDDP:
         raise ConfigError(f"only a job of {FEDDP} can do without its server data; got {job.protocol.name}.")
+    if job.feddp is not None:
+        raise ConfigError(
+            "[feddp] must come with server data; got none, and the synopsis takes none of it. Name data.server, or "
+            "remove the section."
+        )
     return replace(job, protocol=replace(job.protocol, name=SYNOPSIS, variant=None), feddp=None)
 
 
@@ -171,7 +178,7 @@ def make_feddp_agreement(job: Job, directory: tuple[bytes, ...], server: FloatAr
     )
 
 
-def _write_notes(settings: FeddpSettings, *, idle: int) -> tuple[str, ...]:
+def _write_notes(settings: FeddpSettings, *, idle: int, ledger: bool) -> tuple[str, ...]:
     """What the reader must know besides; all of it public or released."""
     points = settings.stamp.points
     notes = [
@@ -179,6 +186,11 @@ def _write_notes(settings: FeddpSettings, *, idle: int) -> tuple[str, ...]:
     ]
     if settings.variant == "published":
         notes.append(AUTHORS_CODE)
+        if ledger:
+            notes.append(
+                "Ledgers add up in zCDP: they were charged more than this card says, whose rule is privacy loss "
+                "distributions."
+            )
     if settings.records is not None:
         notes.append(f"The number of records, {settings.records:,}, was declared public by the job: it is not hidden.")
     if settings.sample is not None:

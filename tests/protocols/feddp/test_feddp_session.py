@@ -7,6 +7,7 @@ import pytest
 
 from cloister.errors import BudgetError, ConfigError, LocalProtocolError, RemoteProtocolError, TooFewPartiesError
 from cloister.privacy.accounting import Accountant
+from cloister.privacy.composition import compose_plan
 from cloister.privacy.placement import Local, Shared
 from cloister.privacy.units import Budget, Unit
 from cloister.protocols.feddp import FeddpOptions, FeddpSettings, Separation, bind_server, list_plan, rehearse_feddp
@@ -178,3 +179,19 @@ def test_a_published_plan_is_refused_by_a_smaller_budget():
     smaller = replace(BUDGET, epsilon=0.5)
     with pytest.raises(BudgetError):
         Accountant(smaller, plan=list_plan(session.settings))
+
+
+@pytest.mark.parametrize("each", [50, 400])
+def test_the_published_variant_spends_its_budget_at_client_level(each):
+    """Priced with its real lengths, the plan is composed by privacy loss distributions, and nothing is left over."""
+    rng = np.random.default_rng(5)
+    server = np.clip(rng.normal(0, 0.2, (60, 8)), -1, 1)
+    settings = FeddpSettings(
+        clusters=4,
+        dimensions=8,
+        budget=Budget(epsilon=1.0, delta=1e-6, unit="client"),
+        parties=200,
+        records=200 * each,
+        variant="published",
+    ).for_server(server)
+    assert 0.99 <= compose_plan(list_plan(settings), settings.budget.delta).epsilon <= 1.0

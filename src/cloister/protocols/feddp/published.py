@@ -33,8 +33,8 @@ from cloister.protocols.guided_sums.subspace import Subspace, fix_signs
 
 AUTHORS_CODE: Final = (
     "As printed, with the sensitivity Delta^2 of the outer products that the text derives. The authors' code differs: "
-    "it scales that noise to Delta, draws Gaussian and Laplace noise from one seed, and clips records in step 1 only; "
-    "its claimed epsilon of 3.13 is really 16.5 (docs/proofs/published-feddp.md)."
+    "it is said to scale that noise to Delta, to draw Gaussian and Laplace noise from one seed, and to clip records in "
+    "step 1 only (docs/proofs/published-feddp.md)."
 )
 
 
@@ -70,7 +70,7 @@ def run_published(settings: FeddpSettings, server: ServerData, stream: Stream) -
     count_std = float(settings.placement.total_variance(noise.counts) ** 0.5)
     sum_std = float(settings.placement.total_variance(noise.sums) ** 0.5)
     typical = max(float(np.mean(counts)), 1.0)
-    released = max(float(counts.sum()), 1.0)
+    released = max(float(np.maximum(counts, 0.0).sum()), 1.0)
     records = released if settings.records is None else float(settings.records)
     return FeddpFinding(
         centres=part_equal_centres(centres, stream.child("equal centres")),

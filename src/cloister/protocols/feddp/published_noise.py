@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from math import log, sqrt
+from math import isqrt, log, sqrt
 
 from cloister.privacy.calibration import calibrate
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Release
@@ -31,6 +31,10 @@ class Bounds:
     """Of the sums, or means, of the clusters."""
     counts_l1: int
     """Of the counts of the clusters."""
+    products_entries: int
+    """How many products there are: what Gaussian noise on integers costs depends on it, a little."""
+    sums_entries: int
+    """How many sums."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,13 +85,16 @@ def _scale(budget: Budget, bounds: Bounds, steps: int, multiplier: float) -> Pub
 
 
 def list_releases(noise: PublishedNoise, bounds: Bounds, steps: int) -> list[Release]:
-    """All releases, as an accountant prices them; lengths do not matter for the price."""
-    products = _release(noise.products, Sensitivity(l1=bounds.products_l2**2, l2_squared=bounds.products_l2**2))
-    weights = _release(noise.weights, Sensitivity(l1=bounds.weights_l1, l2_squared=bounds.weights_l1**2))
-    sums = _release(noise.sums, Sensitivity(l1=bounds.sums_l2**2, l2_squared=bounds.sums_l2**2))
-    counts = _release(noise.counts, Sensitivity(l1=bounds.counts_l1, l2_squared=bounds.counts_l1**2))
+    """All releases, as an accountant prices them."""
+    products = _release(noise.products, bounds.products_l2, bounds.products_entries)
+    weights = _release(noise.weights, bounds.weights_l1, None)
+    sums = _release(noise.sums, bounds.sums_l2, bounds.sums_entries)
+    counts = _release(noise.counts, bounds.counts_l1, None)
     return [products, weights, *[sums] * steps, *[counts] * steps]
 
 
-def _release(mechanism: DiscreteGaussian | DiscreteLaplace, sensitivity: Sensitivity) -> Release:
-    return Release(name="calibration", mechanism=mechanism, sensitivity=sensitivity, entries=max(sensitivity.l1, 1))
+def _release(mechanism: DiscreteGaussian | DiscreteLaplace, norm: int, entries: int | None) -> Release:
+    """A vector of so many entries bounded in L2; without a number, one that is bounded in L1."""
+    l1 = norm if entries is None else min(isqrt(entries * norm**2), norm**2)
+    sensitivity = Sensitivity(l1=l1, l2_squared=norm**2)
+    return Release(name="calibration", mechanism=mechanism, sensitivity=sensitivity, entries=entries or max(norm, 1))

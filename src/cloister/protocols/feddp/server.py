@@ -41,6 +41,11 @@ class ServerStamp:
                 "the server's data must lie in [-1, 1] once scaled by the public bounds; some points do not. Clip them."
             )
         content = np.ascontiguousarray(points, dtype=np.float64)
+        if len(np.unique(content, axis=0)) < max(clusters, 2):
+            raise ConfigError(
+                f"the server's data must have at least {max(clusters, 2)} different points; they have fewer. "
+                "Give other points, or use the synopsis, which needs none."
+            )
         squares = (content**2).sum(axis=1)
         longest = max(float(squares.max()), 1e-12)
         return cls(

@@ -141,8 +141,17 @@ class FeddpSettings(GuidedSettings):
         server's points would make: E |sum of n q q'|^2 = n E|q|^4 + n (n - 1) |E q q'|^2. Its weights count its share
         of the records, its means are k vectors no longer than a record, and it counts each cluster once.
         """
+        d = self.dimensions
+        products_entries, sums_entries = d * (d + 1) // 2, self.clusters * d
         if not self.client_level:
-            return Bounds(products_l2=LENGTH**2, weights_l1=1, sums_l2=LENGTH, counts_l1=1)
+            return Bounds(
+                products_l2=LENGTH**2,
+                weights_l1=1,
+                sums_l2=LENGTH,
+                counts_l1=1,
+                products_entries=products_entries,
+                sums_entries=sums_entries,
+            )
         each = max(round((self.records or 1) / self.parties), 1)
         stamp = self.stamp
         typical = sqrt(each * stamp.mean_fourth + each * (each - 1) * stamp.product_norm**2)
@@ -151,6 +160,8 @@ class FeddpSettings(GuidedSettings):
             weights_l1=each,
             sums_l2=ceil(sqrt(self.clusters) * LENGTH),
             counts_l1=self.clusters,
+            products_entries=products_entries,
+            sums_entries=sums_entries,
         )
 
     @property

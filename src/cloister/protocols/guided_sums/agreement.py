@@ -96,10 +96,15 @@ class Agreement(Generic[Settings]):
         for slot in self.settings.slots:  # now, and not after a charge
             check_draw(placement.mechanism_for_share(self.settings.noise_in(slot)), slot.length)
         self.ring  # noqa: B018  raises PrecisionError now rather than in the first round
+        if self.settings.sample_size < min(self.members_min, self.settings.parties):
+            raise ConfigError(
+                f"a round must ask at least members_min = {self.members_min} parties; got a sample of "
+                f"{self.settings.sample_size}. Ask more of them."
+            )
 
     def list_asked(self, round_: int, *, session: bytes) -> tuple[int, ...]:
         """Return who is asked in a round: all, or a sample that everyone can compute; all compare what was found."""
-        size = max(self.settings.sample_size, self.members_min)
+        size = self.settings.sample_size
         if size >= self.settings.parties or round_ > len(self.slots):
             return tuple(range(1, self.settings.parties + 1))
         return sample_parties(sample_key(self.digest, session), round_, parties=self.settings.parties, size=size)
