@@ -112,7 +112,7 @@ def test_warnings_name_seeds_large_deltas_noise_and_missing_shares():
     assert card_of().warnings == ()
     assert "seed" in card_of(is_simulation=True).warnings[0]
     noisy = release(DiscreteGaussian(sigma=100.0))
-    assert "1 / 2,000,000, the noisy number" in card_of(noisy, estimated_records=2e6).warnings[0]
+    assert "1 / 2,000,000, about the number" in card_of(noisy, estimated_records=2e6).warnings[0]
     assert not card_of(noisy, estimated_records=5e5).warnings
     loose = Budget(epsilon=1.0, delta=0.5, unit=Unit.CLIENT)
     assert "1 / 3, the number of parties" in card_of(noisy, budget=loose, parties=3).warnings[0]

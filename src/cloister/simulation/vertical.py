@@ -159,7 +159,11 @@ def play_vertical(stage: Stage) -> Played:
         breaks_if=leakage.breaks_if,
         ring_bits=None,
         card=card,
-        notes=(*_write_notes(job, agreement, roles, granted), *_describe_alignment(tables)),
+        notes=(
+            *_write_notes(job, agreement, roles, granted),
+            *_list_sizes(agreement, finding),
+            *_describe_alignment(tables),
+        ),
         middleman="relay",
         cluster_records=() if agreement.settings.is_exact else tuple(finding.weights.tolist()),
         cluster_records_noise=finding.weight_noise or None,
@@ -223,6 +227,13 @@ def _make_card(agreement: VerticalAgreement, desks: Desks, finding: Finding, gra
             *card.not_promised,
         ),
     )
+
+
+def _list_sizes(agreement: VerticalAgreement, finding: Finding) -> tuple[str, ...]:
+    """The clusters' sizes where they are exact; noisy ones stand beside the centres."""
+    if not agreement.settings.is_exact:
+        return ()
+    return (f"Records in each cluster: {', '.join(f'{size:.0f}' for size in finding.weights)}.",)
 
 
 def _describe_alignment(tables: VerticalTables) -> tuple[str, ...]:

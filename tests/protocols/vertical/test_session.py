@@ -185,8 +185,7 @@ def test_who_breaks_it_is_said_for_each_model():
 
     assert breaks("two clusters").startswith("Two parties: there is nobody to collude with")
     assert breaks("server-aided").startswith("The computing party and the key holder together")
-    assert "and all 2 key holders together" in breaks("collective")
-    assert "Or more than 2 that tell each other their noise" in breaks("collective")
+    assert breaks("collective").startswith("Reading columns takes all parties together")
     assert "and any 2 key holders together" in breaks("threshold")
     assert "their noise" not in breaks("threshold", exact=True)
 
