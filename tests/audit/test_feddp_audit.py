@@ -45,7 +45,7 @@ def make_job(folder, *, unit=Unit.RECORD, records=None, epsilon=8.0, **options):
         protocol=ProtocolOptions(name="feddp", **options),
         data=DataOptions(records=records, server="server.csv"),
         budget=Budget(epsilon=epsilon, delta=1e-6, unit=unit),
-        feddp=FeddpSection(restarts=1, lloyd_steps=0),
+        feddp=FeddpSection(lloyd_steps=0, **({} if "variant" in options else {"restarts": 1})),
         folder=folder,
     )
 
