@@ -53,7 +53,6 @@ def print_exact_losses() -> list[str]:
         ("s1", on_grid(load_unit("s1")), 15, 1, None),
         ("adult", on_grid(load_unit("adult")), 3, 3, None),
         ("birch2", birch2, 100, 1, None),
-        ("birch2, more cells", birch2, 100, 1, 256),
         ("blobs", draw_clusters(60_000, 16, 5, spread=0.2), 5, 8, None),
         ("overlapping blobs", draw_clusters(60_000, 16, 8, spread=0.45), 8, 8, None),
         ("no structure", on_grid(np.random.default_rng(3).uniform(-1, 1, (30_000, 10))), 6, 5, None),
