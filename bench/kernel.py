@@ -22,7 +22,8 @@ import numpy as np
 from sklearn.cluster._k_means_lloyd import lloyd_iter_chunked_dense
 from threadpoolctl import threadpool_limits
 
-from cloister.kmeans import FloatArray, cluster_sums
+from cloister.kmeans import cluster_sums
+from cloister.records import FloatArray
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 SPEED_MARK = 1.0

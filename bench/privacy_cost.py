@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from bench.sets import KS, load_unit
 from cloister.crypto import Identity, SeededEntropy
-from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.calibration import calibrate_gaussian, calibrate_laplace
@@ -28,6 +27,7 @@ from cloister.privacy.samplers import ExactSampler, Noise, OnProgress, Sampler
 from cloister.privacy.units import Budget, Sensitivity
 from cloister.protocols.multiparty_lloyd import CODEC, Agreement, LloydParty, coordinate, plan_noise
 from cloister.protocols.synopsis import NoBooks
+from cloister.records import ArrayRecords
 from cloister.runtime import run_local
 from cloister.simulation_desks import Books
 

@@ -13,9 +13,9 @@ import time
 
 from bench.sets import KS, load_unit
 from cloister.crypto import Identity, SeededEntropy
-from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.protocols.multiparty_lloyd import CODEC, Agreement, LloydParty, Outcome, Variant, coordinate
+from cloister.records import ArrayRecords
 from cloister.runtime import LocalRun, run_local
 
 PUBLISHED_MS = {"s1": 12.5, "adult": 24.8, "birch2": 246.0}  # shared/peers/README.md, FastLloyd v2

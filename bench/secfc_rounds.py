@@ -18,9 +18,9 @@ import numpy as np
 
 from bench.secfc_kernels import CASES, Case
 from cloister.crypto import Identity, SeededEntropy, Stream
-from cloister.kmeans.records import ArrayRecords
 from cloister.protocols.secfc import CODEC, SecfcAgreement, SecfcParty, coordinate_secfc
 from cloister.protocols.secfc.messages import ExchangeShares, Measure
+from cloister.records import ArrayRecords
 from cloister.wire import CoordinatorEndpoint, PartyEndpoint
 
 SESSION = bytes(16)

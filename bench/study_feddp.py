@@ -16,12 +16,12 @@ from cloister.crypto import Stream
 from cloister.data.synthetic import feddp_mixture
 from cloister.kmeans import ArrayRecords, cluster_sums
 from cloister.kmeans.lloyd import lloyd
-from cloister.kmeans.records import FloatArray
 from cloister.numeric import FixedPoint
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget, Unit
 from cloister.protocols.feddp import FeddpKnobs, FeddpSettings, rehearse_feddp
 from cloister.protocols.feddp.settings import Variant
+from cloister.records import FloatArray
 
 EPSILONS = (0.1, 0.2, 0.4, 0.7, 1.0, 2.0)
 INSTANCES, SEEDS = 4, 4

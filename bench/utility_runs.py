@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from scipy.stats import t as student
 
 from cloister.crypto import Stream
-from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget
 from cloister.protocols.synopsis import Settings, rehearse
+from cloister.records import ArrayRecords
 
 FloatArray = NDArray[np.float64]
 Task = TypeVar("Task")

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from cloister.crypto import Identity, SeededEntropy
-from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.protocols.multiparty_lloyd import CODEC, Agreement, LloydParty, coordinate
+from cloister.records import ArrayRecords
 from cloister.runtime import LocalRun, run_local
 
 SESSION = bytes(range(16))

@@ -12,7 +12,6 @@ from cloister.crypto import Stream
 from cloister.data import Column, sample_folder
 from cloister.errors import BudgetError, ConfigError
 from cloister.job import Budget, DataOptions, Job, JobParty, Knobs, ProtocolOptions, load_job
-from cloister.kmeans.records import ArrayRecords
 from cloister.privacy.costs import rho_of
 from cloister.privacy.ledger import Ledger
 from cloister.privacy.mechanisms import DiscreteGaussian, Release
@@ -21,6 +20,7 @@ from cloister.privacy.zcdp import epsilon_of_rho
 from cloister.protocols.guided_sums.settings import PURSE
 from cloister.protocols.synopsis import Settings, envelope_of
 from cloister.protocols.synopsis import pipeline as pipeline_module
+from cloister.records import ArrayRecords
 from cloister.report import read_result, write_result
 from cloister.report.layout import make_console
 from cloister.report.text import print_report

@@ -20,11 +20,11 @@ from cloister.cli.failures import EXIT_REFUTED
 from cloister.crypto import Stream
 from cloister.data import Column
 from cloister.job import Budget, DataOptions, Job, JobParty, ProtocolOptions
-from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.privacy.mechanisms import DiscreteLaplace
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.protocols.fastlloyd import PublishedOptions, offsets, plan_published, rehearse
+from cloister.records import ArrayRecords
 
 FEW = 400  # runs per input, the fewest that an audit takes
 REAL_DRAW = SimulationSampler.draw

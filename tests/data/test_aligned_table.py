@@ -9,7 +9,7 @@ from hypothesis.extra import numpy as hnp
 from cloister.data import open_table, parse_bounds
 from cloister.data.aligned_table import AlignedTable
 from cloister.errors import DataError
-from cloister.kmeans.records import iterate_chunks
+from cloister.records import iterate_chunks
 
 COLUMNS = parse_bounds({"age": (0, 100), "bmi": (10, 50)})
 

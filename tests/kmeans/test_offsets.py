@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from cloister.errors import ConfigError
 from cloister.kmeans import offsets
 from cloister.kmeans.offsets import sum_offsets
-from cloister.kmeans.records import ArrayRecords
+from cloister.records import ArrayRecords
 from tests.kmeans.test_kernel import SplitRecords, on_grid
 
 SCALE, WEIGHT = 2**20, 2**17

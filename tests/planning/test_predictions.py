@@ -15,7 +15,6 @@ from cloister.data import Column, open_table, sample_folder
 from cloister.job import Budget, DataOptions, Job, JobParty, Knobs, ProtocolOptions, load_job
 from cloister.kmeans.lloyd import weighted_kmeans
 from cloister.kmeans.metrics import nicv
-from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.planning import plan
 from cloister.planning.families import FAMILIES, plant_cluster
@@ -24,6 +23,7 @@ from cloister.privacy.placement import Local, Shared
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Unit
 from cloister.protocols.synopsis import Settings, rehearse
+from cloister.records import ArrayRecords
 from cloister.simulation import make_settings, simulate
 from tests.harness import blobs
 

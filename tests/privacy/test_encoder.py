@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from cloister.errors import ConfigError
 from cloister.kmeans import cluster_sums
-from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.privacy.encoder import BoundedRecords, SumCountEncoder, balance_count_weight
+from cloister.records import ArrayRecords
 
 coordinates = st.one_of(st.sampled_from([-1.0, 1.0, 0.0, 2.0**-16, -(2.0**-16)]), st.floats(-1, 1, width=32))
 

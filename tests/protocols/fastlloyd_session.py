@@ -10,7 +10,6 @@ import numpy as np
 
 from cloister.crypto import SeededEntropy, Stream
 from cloister.kmeans.assignment import Unconstrained
-from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.placement import Aggregator, Joint
@@ -25,6 +24,7 @@ from cloister.protocols.fastlloyd import (
     rehearse,
 )
 from cloister.protocols.multiparty_lloyd import CODEC, Agreement, LloydParty, coordinate
+from cloister.records import ArrayRecords
 from cloister.runtime import run_local
 from tests.harness import SESSION, blobs, identity
 

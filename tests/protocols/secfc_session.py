@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from cloister.crypto import SeededEntropy, Stream
-from cloister.kmeans.records import ArrayRecords
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.protocols.secfc import CODEC, SecfcAgreement, SecfcParty, coordinate_secfc
@@ -19,6 +18,7 @@ from cloister.protocols.secfc.labels import LabelBook
 from cloister.protocols.secfc.messages import Finish, Measure, RevealSums
 from cloister.protocols.secfc.partition import draw_labels
 from cloister.protocols.synopsis import NoBooks
+from cloister.records import ArrayRecords
 from cloister.runtime import LocalRun, run_local
 from tests.harness import SESSION, identity
 

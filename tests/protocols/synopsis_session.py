@@ -7,7 +7,6 @@ from contextlib import nullcontext
 import numpy as np
 
 from cloister.crypto import SeededEntropy, Stream
-from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.placement import Aggregator
@@ -19,6 +18,7 @@ from cloister.protocols.guided_sums.query import IDLE, Query
 from cloister.protocols.synopsis import CODEC, Agreement, NoBooks, SharedThinking, SynopsisParty, coordinate
 from cloister.protocols.synopsis.pipeline import Finding, run_synopsis
 from cloister.protocols.synopsis.settings import Knobs, Settings
+from cloister.records import ArrayRecords
 from cloister.runtime import run_local
 from cloister.wire import CoordinatorEndpoint
 from tests.harness import SESSION, identity

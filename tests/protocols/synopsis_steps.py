@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.privacy.units import Budget, Unit
 from cloister.protocols.guided_sums.query import Query
 from cloister.protocols.synopsis import Knobs, Settings
+from cloister.records import ArrayRecords
 
 
 @dataclass(frozen=True, kw_only=True)

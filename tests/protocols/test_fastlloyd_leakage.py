@@ -10,11 +10,11 @@ import pytest
 from scipy import stats
 
 from cloister.aggregation import MaskSchedule
-from cloister.kmeans.records import ArrayRecords
 from cloister.privacy.placement import Local, Shared
 from cloister.protocols.leakage import Learns
 from cloister.protocols.multiparty_lloyd import LEAKAGE
 from cloister.protocols.multiparty_lloyd.messages import MaskedFinish, MaskedRound, MaskedUpdate
+from cloister.records import ArrayRecords
 from tests.protocols.fastlloyd_session import POINTS, START, FastLloydSession, deal
 from tests.protocols.test_leakage import ALLOWED, ALPHA, VALUES, appears, received_arrays
 

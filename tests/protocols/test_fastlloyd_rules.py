@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from cloister.crypto import Stream
 from cloister.errors import ConfigError
 from cloister.kmeans.assignment import ConstrainedEExclusive, ConstrainedExclusive, DistanceConstrained, Unconstrained
-from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget
@@ -28,6 +27,7 @@ from cloister.protocols.fastlloyd import (
 )
 from cloister.protocols.fastlloyd.relocation import relocate
 from cloister.protocols.fastlloyd.rounds import count_rounds_by_centroids, count_rounds_by_sums
+from cloister.records import ArrayRecords
 from tests.harness import blobs
 from tests.protocols.fastlloyd_session import PRESETS, FastLloydSession
 

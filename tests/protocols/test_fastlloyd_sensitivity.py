@@ -16,11 +16,11 @@ from hypothesis.extra.numpy import arrays
 from cloister.audit.assignment_chain import build_chain
 from cloister.errors import InfeasibleError
 from cloister.kmeans.assignment import ConstrainedExclusive, Unconstrained
-from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.privacy.units import Budget, Sensitivity
 from cloister.protocols.fastlloyd import Offsets, PostProcessing, PublishedOptions, plan_published
 from cloister.protocols.fastlloyd.offsets import measure_contribution
+from cloister.records import ArrayRecords
 
 GRID = FixedPoint()
 # The bounds, the middle, its neighbours on the grid, and anything.

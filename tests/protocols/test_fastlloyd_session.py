@@ -8,7 +8,6 @@ import pytest
 from cloister.data import Column
 from cloister.errors import BudgetError, ConfigError, TooFewPartiesError
 from cloister.job import Budget, DataOptions, Job, JobParty, ProtocolOptions
-from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.placement import Joint, Local, Shared
@@ -16,6 +15,7 @@ from cloister.protocols.fastlloyd import ROUNDS
 from cloister.protocols.fastlloyd.published import CENTROID_FLAW, SUM_FLAW
 from cloister.protocols.multiparty_lloyd import LloydParty
 from cloister.protocols.multiparty_lloyd.messages import MaskedUpdate
+from cloister.records import ArrayRecords
 from cloister.runtime import Fault, FaultKind
 from cloister.simulation import simulate
 from cloister.wire import Array

@@ -12,7 +12,6 @@ from cloister.aggregation import MaskSchedule
 from cloister.crypto import SeededEntropy, Stream
 from cloister.errors import BudgetError, ConfigError, TooFewPartiesError
 from cloister.kmeans.assignment import ConstrainedExclusive
-from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum
@@ -23,6 +22,7 @@ from cloister.privacy.units import Budget
 from cloister.protocols.leakage import Learns
 from cloister.protocols.multiparty_lloyd import CODEC, LEAKAGE, Agreement, LloydParty, coordinate, plan_noise
 from cloister.protocols.multiparty_lloyd.messages import MaskedFinish, MaskedRound
+from cloister.records import ArrayRecords
 from cloister.runtime import Fault, FaultKind, run_local
 from tests.harness import SESSION, blobs, identity, split
 from tests.protocols.oracle import local_sums

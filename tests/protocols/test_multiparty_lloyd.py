@@ -11,8 +11,8 @@ from sklearn.cluster import KMeans
 from cloister.crypto import SeededEntropy
 from cloister.errors import ConfigError, LocalProtocolError, PrecisionError, TooFewPartiesError
 from cloister.kmeans.assignment import ConstrainedExclusive
-from cloister.kmeans.records import ArrayRecords
 from cloister.protocols.multiparty_lloyd import Agreement, LloydParty
+from cloister.records import ArrayRecords
 from cloister.runtime import Fault, FaultKind
 from tests.harness import SESSION, blobs, identity, make_session, split
 from tests.protocols.oracle import plain_lloyd

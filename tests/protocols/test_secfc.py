@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from cloister.errors import ConfigError, DataError, LocalProtocolError, PrecisionError
 from cloister.field import FIELD61, FIELD122
-from cloister.kmeans.records import ArrayRecords
 from cloister.privacy.mechanisms import DiscreteGaussian
 from cloister.protocols.secfc import SecfcParty
 from cloister.protocols.secfc.messages import ExchangeShares, Measure
+from cloister.records import ArrayRecords
 from tests.harness import SESSION, blobs, identity, split
 from tests.protocols.secfc_session import SecfcSession, check_against_clear, spread
 

@@ -12,7 +12,7 @@ from cloister.aggregation import unpack_members
 from cloister.aggregation.own_mask import expand_mask
 from cloister.crypto.secret_sharing import combine_shares
 from cloister.errors import RemoteProtocolError
-from cloister.gmw import JointSampler
+from cloister.joint_noise import JointSampler
 from cloister.protocols.serverless import party as party_module
 from cloister.protocols.serverless.messages import AddVector
 from cloister.protocols.serverless.totals import read_vector

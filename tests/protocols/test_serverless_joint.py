@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from cloister.errors import TooFewPartiesError
-from cloister.gmw import JointSampler
+from cloister.joint_noise import JointSampler
 from cloister.protocols.serverless import party as party_module
 from cloister.protocols.serverless.messages import AddVector, DrawNoise, TakeOpenings
 from cloister.runtime import Fault, FaultKind

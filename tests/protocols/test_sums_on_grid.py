@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloister.kmeans.assignment import Unconstrained
-from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.protocols.fastlloyd import FastLloydOptions
 from cloister.protocols.multiparty_lloyd.rules import sum_on_grid
+from cloister.records import ArrayRecords
 
 WEIGHT = 3
 

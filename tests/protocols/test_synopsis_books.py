@@ -9,7 +9,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cloister.errors import DivergedError, TooFewPartiesError
-from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.privacy.calibration import rho_for
 from cloister.privacy.card import make_card
@@ -17,6 +16,7 @@ from cloister.privacy.placement import Aggregator, Local, Shared
 from cloister.privacy.units import Budget, Unit
 from cloister.protocols.guided_sums.settings import PURSE
 from cloister.protocols.synopsis.pipeline import run_synopsis
+from cloister.records import ArrayRecords
 from cloister.runtime import Fault, FaultKind
 from tests.harness import blobs, split
 from tests.protocols.synopsis_session import Session, count_thrice, counting_rounds

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cloister.kmeans.records import ArrayRecords
 from cloister.protocols.guided_sums.settings import PURSE
 from cloister.protocols.guided_sums.subspace import Subspace
 from cloister.protocols.synopsis.box import find_box
 from cloister.protocols.synopsis.grid import Grid, choose_bins
 from cloister.protocols.synopsis.settings import BOX_BINS
+from cloister.records import ArrayRecords
 from tests.protocols.synopsis_steps import answer, make_settings
 
 SHARE = PURSE // 20

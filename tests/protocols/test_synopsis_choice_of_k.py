@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from cloister.crypto import Stream
-from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget
 from cloister.protocols.synopsis import Settings, rehearse
 from cloister.protocols.synopsis.choice_of_k import list_candidates, measure_silhouette
 from cloister.protocols.synopsis.start import Histogram
+from cloister.records import ArrayRecords
 
 
 def find_k(points, *, k_max=12, seed=1, epsilon=1.0, choose_k=True):

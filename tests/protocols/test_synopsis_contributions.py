@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from cloister.errors import ConfigError
 from cloister.kmeans.offsets import sum_offsets
-from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.protocols.guided_sums import refinement
 from cloister.protocols.guided_sums.bounding import bound_client
@@ -16,6 +15,7 @@ from cloister.protocols.guided_sums.subspace import Subspace
 from cloister.protocols.synopsis.axes import find_axes
 from cloister.protocols.synopsis.grid import Grid
 from cloister.protocols.synopsis.middle import find_middle
+from cloister.records import ArrayRecords
 from tests.protocols.synopsis_steps import make_settings, measure, square
 
 

@@ -6,13 +6,13 @@ import pytest
 from cloister.crypto import Stream
 from cloister.kmeans import weighted_kmeans
 from cloister.kmeans.metrics import wcss
-from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Unit
 from cloister.protocols.guided_sums.settings import PURSE
 from cloister.protocols.synopsis import rehearse
 from cloister.protocols.synopsis.pipeline import run_synopsis
+from cloister.records import ArrayRecords
 from tests.harness import split
 from tests.protocols.synopsis_steps import make_settings
 

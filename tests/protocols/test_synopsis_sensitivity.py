@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from cloister.crypto import Stream
 from cloister.errors import LocalProtocolError
 from cloister.kmeans.offsets import sum_offsets
-from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.privacy.units import Budget, Unit
 from cloister.protocols.guided_sums import bounding, moments, refinement
@@ -26,6 +25,7 @@ from cloister.protocols.synopsis import grid
 from cloister.protocols.synopsis.grid import Grid
 from cloister.protocols.synopsis.pipeline import run_synopsis
 from cloister.protocols.synopsis.settings import Knobs, Settings
+from cloister.records import ArrayRecords
 from tests.harness import blobs
 from tests.protocols.synopsis_steps import measure, square
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.audit.claims import Claim
 from cloister.audit.harness import Attack
 from cloister.crypto import Stream
 from cloister.data import Table, open_table
 from cloister.job import Job
-from cloister.kmeans.records import FloatArray
 from cloister.numeric import FixedPoint
 from cloister.privacy.samplers import Noise, OnProgress
 from cloister.privacy.simulation_sampler import SimulationSampler
+from cloister.records import FloatArray, IntArray
 
 ADVERSARY = 2
 SESSIONS_AT_ONCE = 100  # about a second
@@ -38,14 +37,14 @@ class KeptNoise:
 
     def __init__(self, stream: Stream) -> None:
         self._sampler = SimulationSampler(stream)
-        self._drawn: list[NDArray[np.int64]] = []
+        self._drawn: list[IntArray] = []
 
-    def start(self) -> list[NDArray[np.int64]]:
+    def start(self) -> list[IntArray]:
         """Forget what was drawn; the list fills from now on."""
         self._drawn = []
         return self._drawn
 
-    def draw(self, mechanism: Noise, entries: int, on_progress: OnProgress | None = None) -> NDArray[np.int64]:
+    def draw(self, mechanism: Noise, entries: int, on_progress: OnProgress | None = None) -> IntArray:
         """Draw and remember."""
         noise = self._sampler.draw(mechanism, entries)
         self._drawn.append(noise)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray
 
 _ALONG = 2.0**-6
 """How far the chain reaches along u, in each of u's two columns: what is lost of 2B across it."""

@@ -17,13 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betainccinv, betaincinv, ndtr, ndtri
 
 from cloister.errors import ConfigError
+from cloister.records import FloatArray
 
 DEFAULT_CONFIDENCE = 1 - 1e-6
-FloatArray = NDArray[np.float64]
 
 # Renyi orders at which the zCDP inequality is tried; any set is sound, a finer one gains little. 1 stands for KL.
 _ORDERS = np.concatenate([[1.0], 1.0 + np.geomspace(0.02, 200.0, 48)])

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from cloister.audit.bounds import FloatArray, epsilon_of_rates, rho_of_rates
+from cloister.audit.bounds import epsilon_of_rates, rho_of_rates
 from cloister.errors import ConfigError
+from cloister.records import FloatArray
 
 
 class Neighbour(Enum):

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.audit.scores import FloatArray, Statistic
+from cloister.audit.scores import Statistic
+from cloister.records import FloatArray
 
 _MOST_VALUES = 64
 _LOW_BITS = 3

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from cloister.audit.bounds import EventCounts, rate_high, rate_low
 from cloister.audit.claims import Claim, Neighbour
-from cloister.audit.scores import FloatArray, Statistic
+from cloister.audit.scores import Statistic
+from cloister.records import FloatArray
 
 # Quantiles of the pooled scores at which thresholds are tried: the middle for rho, both tails for epsilon.
 _TAIL = np.geomspace(1e-5, 0.08, 24)

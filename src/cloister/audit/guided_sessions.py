@@ -12,7 +12,6 @@ from math import ceil
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.audit.adversary import (
     ADVERSARY,
@@ -26,7 +25,6 @@ from cloister.audit.claims import Neighbour
 from cloister.audit.matched_filter import HiddenUnit, Watch
 from cloister.crypto import Identity, Stream
 from cloister.job import Job
-from cloister.kmeans.records import ArrayRecords, FloatArray, Records
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.mechanisms import Release
 from cloister.privacy.release import NoiseDuty
@@ -40,6 +38,7 @@ from cloister.protocols.guided_sums import (
     coordinate,
 )
 from cloister.protocols.guided_sums.thinking import Pipeline
+from cloister.records import ArrayRecords, FloatArray, IntArray, Records
 from cloister.runtime import run_local
 from cloister.wire import Codec
 
@@ -113,7 +112,7 @@ class GuidedSessions:
             settings=agreement.settings, others=tuple(self._others), without=without, present=present
         )
 
-    def run(self, side: Neighbour, runs: int, stream: Stream) -> NDArray[np.int64]:
+    def run(self, side: Neighbour, runs: int, stream: Stream) -> IntArray:
         """Return what the second party makes of what it reads, one row a run."""
         roles = range(self._agreement.settings.parties + 1)
         samplers = [KeptNoise(stream.child("noise", role)) for role in roles]
@@ -121,7 +120,7 @@ class GuidedSessions:
         tables = [self._first[side], *self._others]
         return np.array([self._run_once(tables, samplers, entropies) for _ in range(runs)])
 
-    def _run_once(self, tables: list[Records], samplers: list[KeptNoise], entropies: list[Stream]) -> NDArray[np.int64]:
+    def _run_once(self, tables: list[Records], samplers: list[KeptNoise], entropies: list[Stream]) -> IntArray:
         agreement = self._agreement
         session = entropies[0].bytes(16)
         own = [sampler.start() for sampler in samplers][ADVERSARY]

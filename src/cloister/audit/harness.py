@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from cloister.audit.bounds import (
     DEFAULT_CONFIDENCE,
     EventCounts,
-    FloatArray,
     epsilon_lower_bound,
     estimate_gaussian_epsilon,
     largest_certifiable_epsilon,
@@ -27,6 +26,7 @@ from cloister.audit.events import Event, choose_event, prefer_first
 from cloister.audit.statistics import check_outputs, fit_statistics
 from cloister.crypto import Stream
 from cloister.errors import ConfigError, LocalProtocolError
+from cloister.records import FloatArray
 
 FEWEST_RUNS = 400
 _BATCH_NUMBERS = 1 << 22  # numbers of one batch: 32 MiB

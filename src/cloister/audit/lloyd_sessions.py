@@ -18,7 +18,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.audit.adversary import (
     ADVERSARY,
@@ -38,13 +37,13 @@ from cloister.data import Table, to_original
 from cloister.errors import InfeasibleError
 from cloister.job import Job
 from cloister.kmeans.assignment import DistanceConstrained, Unconstrained
-from cloister.kmeans.records import FloatArray
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.mechanisms import DiscreteLaplace
 from cloister.privacy.placement import Aggregator, Joint
 from cloister.privacy.release import NoiseDuty
 from cloister.protocols.multiparty_lloyd import CODEC, Agreement, LloydParty, NoisePlan, coordinate
 from cloister.protocols.multiparty_lloyd.rules import Last
+from cloister.records import FloatArray, IntArray
 from cloister.runtime import run_local
 from cloister.simulation import make_agreement, make_assignment
 from cloister.simulation.lloyd_plans import make_published_options
@@ -160,14 +159,14 @@ class LloydSessions:
             Neighbour.WITH: make_table(job, np.vstack([case.rows, case.record])),
         }
 
-    def run(self, side: Neighbour, runs: int, stream: Stream) -> NDArray[np.int64]:
+    def run(self, side: Neighbour, runs: int, stream: Stream) -> IntArray:
         """Return what the second party makes of what it reads, one row a run."""
         samplers = [KeptNoise(stream.child("noise", role)) for role in range(self._agreement.parties + 1)]
         entropies = [stream.child("keys", role) for role in range(self._agreement.parties + 1)]
         tables = [self._first[side], *self._others]
         return np.array([self._run_once(tables, samplers, entropies) for _ in range(runs)])
 
-    def _run_once(self, tables: list[Table], samplers: list[KeptNoise], entropies: list[Stream]) -> NDArray[np.int64]:
+    def _run_once(self, tables: list[Table], samplers: list[KeptNoise], entropies: list[Stream]) -> IntArray:
         session = entropies[0].bytes(16)
         own = [sampler.start() for sampler in samplers][ADVERSARY]
         duties = [NoiseDuty(charger=Accountant(self._plan.budget), sampler=sampler) for sampler in samplers]
@@ -193,7 +192,7 @@ class LloydSessions:
             run_local(coordinator, parties, codec=CODEC, session=session, threads=threads)
         return self._read(parties[ADVERSARY - 1].released_totals, own)
 
-    def _read(self, totals: Sequence[NDArray[np.int64]], own: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    def _read(self, totals: Sequence[IntArray], own: Sequence[IntArray]) -> IntArray:
         """The score of all rounds, how many there were, and what is left of each total; zeros where there is none."""
         agreement, score = self._agreement, 0.0
         left = np.zeros((agreement.iterations, agreement.clusters, agreement.rule.width), dtype=np.int64)
@@ -213,10 +212,10 @@ class LloydSessions:
             last = total
         return np.concatenate([[round(score * _FRACTION), len(totals)], left.ravel()])
 
-    def _contribute(self, table: Table, centres: FloatArray, round_: int, last: Last) -> NDArray[np.int64]:
+    def _contribute(self, table: Table, centres: FloatArray, round_: int, last: Last) -> IntArray:
         return self._agreement.rule.contribute(table, centres, round_, self._assignment, last)
 
-    def _weigh(self, rest: NDArray[np.int64], part: NDArray[np.int64], round_: int) -> float:
+    def _weigh(self, rest: IntArray, part: IntArray, round_: int) -> float:
         """Return log p(rest - v) / p(rest) for the noise that was agreed on, v the record's part."""
         target, v = self._plan.target_of(round_), part.astype(np.float64)
         if isinstance(target, DiscreteLaplace):

@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.crypto import Stream
-from cloister.kmeans.records import FloatArray, Records
 from cloister.privacy.mechanisms import DiscreteLaplace
-from cloister.protocols.guided_sums.query import Asking, IntArray, Query, relay
+from cloister.protocols.guided_sums.query import Asking, Query, relay
 from cloister.protocols.guided_sums.settings import GuidedSettings, Slot
 from cloister.protocols.guided_sums.thinking import Pipeline
+from cloister.records import FloatArray, IntArray, Records
 
 _RAW_ENTRIES = 32  # of each slot, as they were read: for noise that is the same twice
 _FRACTION = 2.0**20  # scores are handed on as integers, in this fraction of 1
@@ -63,7 +62,7 @@ class HiddenUnit:
     without: Records
     present: Records
 
-    def read(self, queries: Sequence[Query], totals: Sequence[IntArray]) -> NDArray[np.int64]:
+    def read(self, queries: Sequence[Query], totals: Sequence[IntArray]) -> IntArray:
         """Return one run's view: the score of all rounds, that of each, and the first entries of each slot."""
         scores, entries = [], []
         for query, total, slot in zip(queries, totals, self.settings.slots, strict=True):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.special import betainc, expit
 
 from cloister.errors import ConfigError
+from cloister.records import FloatArray
 
 ONE_RUN_CONFIDENCE = 0.999
 _LARGEST_EPSILON = 50.0
@@ -121,7 +122,7 @@ class OneRunReport:
 
 def audit_one_run(
     included: NDArray[np.bool_],
-    scores: NDArray[np.float64],
+    scores: FloatArray,
     *,
     delta: float,
     guess_fractions: tuple[float, ...] = (0.05, 0.2, 0.5),

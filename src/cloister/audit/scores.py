@@ -6,10 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from cloister.records import FloatArray
 
 
 @dataclass(frozen=True, kw_only=True)

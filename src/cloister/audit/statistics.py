@@ -27,8 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.audit.digits import fit_low_digit_statistics, fit_value_statistics
-from cloister.audit.scores import FloatArray, Statistic
+from cloister.audit.scores import Statistic
 from cloister.errors import LocalProtocolError
+from cloister.records import FloatArray, IntArray
 
 Outputs = NDArray[Any]
 
@@ -198,13 +199,13 @@ def _largest_deviation(fit: Fit) -> Statistic:
     return Statistic(words="largest deviation of any entry", score=score)
 
 
-def _columns_for_covariance(fit: Fit) -> NDArray[np.int64]:
+def _columns_for_covariance(fit: Fit) -> IntArray:
     """All entries, or those whose means differ most where there are too many for a covariance matrix."""
     order = np.argsort(-np.abs(fit.difference), kind="stable")
     return np.sort(order[:_MOST_ENTRIES_IN_COVARIANCE])
 
 
-def _within_covariance(fit: Fit, columns: NDArray[np.int64]) -> FloatArray:
+def _within_covariance(fit: Fit, columns: IntArray) -> FloatArray:
     """Covariance of the noise: within each input, so that the difference of means is not taken for noise."""
     total = np.zeros((len(columns), len(columns)))
     for part in (fit.without[:, columns], fit.present[:, columns]):

@@ -11,15 +11,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.kmeans.records import FloatArray
 from cloister.lattice.encryption import round_to_plaintext
 from cloister.lattice.inner_product import mirror_weights
 from cloister.lattice.keys import SecretKeys
 from cloister.lattice.lwe import SmallLweBatch
 from cloister.protocols.vertical.evaluation import Block
-from cloister.protocols.vertical.layout import IntArray
 from cloister.protocols.vertical.query import HistogramQuery, Query
 from cloister.protocols.vertical.statistics import measure_weights
+from cloister.records import FloatArray, IntArray
 
 
 def read_fresh_errors(keys: SecretKeys, block: Block, records: int) -> IntArray:

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.audit.adversary import (
     SESSIONS_AT_ONCE,
@@ -27,7 +26,6 @@ from cloister.audit.vertical_errors import read_answer_errors, read_fresh_errors
 from cloister.audit.vertical_views import Observed, ReadErrors, View
 from cloister.crypto import Identity, Stream
 from cloister.job import Job
-from cloister.kmeans.records import FloatArray
 from cloister.lattice.lwe import SmallLweBatch
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.release import NoiseDuty
@@ -36,13 +34,13 @@ from cloister.protocols.vertical.computing import ComputingParty
 from cloister.protocols.vertical.coordinator import coordinate_vertical
 from cloister.protocols.vertical.flood import ChargedFlood
 from cloister.protocols.vertical.holder import HolderParty
-from cloister.protocols.vertical.layout import IntArray
 from cloister.protocols.vertical.messages import CODEC
 from cloister.protocols.vertical.parcels import unpack_answer
 from cloister.protocols.vertical.party import VerticalParty
 from cloister.protocols.vertical.query import Query
 from cloister.protocols.vertical.relayed import Opened, Said
 from cloister.protocols.vertical.uploads import Receiver
+from cloister.records import FloatArray, IntArray
 from cloister.roles import Message
 from cloister.runtime import run_local
 from cloister.simulation.vertical import make_envelope, make_vertical_agreement
@@ -143,7 +141,7 @@ class VerticalSessions:
         """Names of a view's entries."""
         return tuple(self._view.name_entries(errors=self._reads_errors))
 
-    def run(self, side: Neighbour, runs: int, stream: Stream) -> NDArray[np.int64]:
+    def run(self, side: Neighbour, runs: int, stream: Stream) -> IntArray:
         """Return what the coalition makes of what it reads, one row a run."""
         roles = range(self._view.agreement.parties + 1)
         samplers = [KeptNoise(stream.child("noise", role)) for role in roles]

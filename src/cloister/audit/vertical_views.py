@@ -11,16 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.audit.vertical_errors import weigh_errors
-from cloister.kmeans.records import FloatArray
 from cloister.protocols.vertical.agreement import VerticalAgreement
 from cloister.protocols.vertical.codebooks import Codebooks
 from cloister.protocols.vertical.flood import ChargedFlood
-from cloister.protocols.vertical.layout import IntArray
 from cloister.protocols.vertical.query import Query
 from cloister.protocols.vertical.statistics import align_records, exact_total
+from cloister.records import FloatArray, IntArray
 
 _RAW_ENTRIES = 32  # of each pass and codebook, as they were read
 _FRACTION = 2.0**20  # scores are handed on as integers
@@ -84,7 +82,7 @@ class View:
     known: FloatArray
     record: FloatArray
 
-    def read(self, seen: Observed) -> NDArray[np.int64]:
+    def read(self, seen: Observed) -> IntArray:
         """Return one run's view: likelihood ratios, then the first numbers of passes and of others' codebooks."""
         layout = self.agreement.settings.layout
         others = align_records(self.known, layout, seen.codebooks)
@@ -160,7 +158,7 @@ def _score(query: Query, rest: FloatArray, v: FloatArray) -> float:
     return score
 
 
-def _cut(numbers: NDArray[np.float64] | IntArray) -> IntArray:
+def _cut(numbers: FloatArray | IntArray) -> IntArray:
     """The first numbers, filled up with zeros."""
     kept = np.zeros(_RAW_ENTRIES, dtype=np.int64)
     flat = numbers.ravel()[:_RAW_ENTRIES]

@@ -13,10 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.errors import ConfigError
 from cloister.privacy.encoder import SumCountEncoder
+from cloister.records import FloatArray, IntArray
 
 _OUTSIDE = 4.0
 
@@ -36,7 +36,7 @@ class WorstRecord:
     """
 
     name: str
-    point: NDArray[np.float64]
+    point: FloatArray
     clusters: tuple[int, ...]
 
 
@@ -45,11 +45,11 @@ class NeighbourPair:
     """The exact vectors of two neighbouring inputs, all rounds in one row: what a release adds its noise to."""
 
     name: str
-    exact_without: NDArray[np.int64]
-    exact_with: NDArray[np.int64]
+    exact_without: IntArray
+    exact_with: IntArray
 
     @property
-    def difference(self) -> NDArray[np.float64]:
+    def difference(self) -> FloatArray:
         """One record's contribution in all rounds."""
         return (self.exact_with - self.exact_without).astype(np.float64)
 
@@ -96,7 +96,7 @@ def exact_pair(record: WorstRecord, encoder: SumCountEncoder, *, clusters: int) 
     return place_contribution(record, np.append(units, encoder.count_weight), clusters=clusters)
 
 
-def place_contribution(record: WorstRecord, contribution: NDArray[np.int64], *, clusters: int) -> NeighbourPair:
+def place_contribution(record: WorstRecord, contribution: IntArray, *, clusters: int) -> NeighbourPair:
     """Put one contribution (d sums, weighted count) into its cluster's slots in every round; all else is empty."""
     exact_with = np.zeros((len(record.clusters), clusters, len(contribution)), dtype=np.int64)
     exact_with[np.arange(len(record.clusters)), list(record.clusters)] = contribution

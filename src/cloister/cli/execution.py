@@ -10,8 +10,8 @@ from cloister.cli.progress import show_progress
 from cloister.data import TableCheck, open_table, to_original
 from cloister.errors import ConfigError, MissingExtraError
 from cloister.job import Job
-from cloister.kmeans.records import FloatArray
 from cloister.protocols.vertical.settings import VERTICAL
+from cloister.records import FloatArray
 from cloister.report.evaluation import AllRecords
 from cloister.report.folder import check_destination, write_result
 from cloister.report.labels import PartyLabels

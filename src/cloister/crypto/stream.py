@@ -17,6 +17,8 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from cloister.records import FloatArray, IntArray
+
 KEY_BYTES = 32
 NONCE_BYTES = 12
 _BLOCK_BYTES = 64
@@ -93,18 +95,18 @@ class Stream:
         width = np.dtype(dtype).newbyteorder("<")
         return np.frombuffer(self.bytes(count * width.itemsize), dtype=width).astype(dtype, copy=False)
 
-    def uniform(self, *shape: int) -> NDArray[np.float64]:
+    def uniform(self, *shape: int) -> FloatArray:
         """Return doubles uniform on the 2^53 multiples of 2^-53 in [0, 1)."""
         words = self.words(int(np.prod(shape, dtype=np.int64)), np.uint64)
-        fractions: NDArray[np.float64] = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        fractions: FloatArray = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
         return fractions.reshape(shape)
 
-    def normal(self, *shape: int) -> NDArray[np.float64]:
+    def normal(self, *shape: int) -> FloatArray:
         """Return standard normal doubles by inversion; for synthetic data, never for privacy noise."""
-        result: NDArray[np.float64] = ndtri(self.uniform(*shape) + 2.0**-54)
+        result: FloatArray = ndtri(self.uniform(*shape) + 2.0**-54)
         return result
 
-    def integers(self, high: int, *shape: int) -> NDArray[np.int64]:
+    def integers(self, high: int, *shape: int) -> IntArray:
         """Return integers uniform on [0, high), without modulo bias."""
         if not 1 <= high <= 2**63:
             raise ValueError(f"high must be between 1 and 2^63; got {high}")
@@ -118,6 +120,6 @@ class Stream:
             out = np.concatenate([out, fresh % np.uint64(high)])
         return out.astype(np.int64).reshape(shape)
 
-    def permutation(self, count: int) -> NDArray[np.int64]:
+    def permutation(self, count: int) -> IntArray:
         """Return a permutation of 0..count-1; all orders equally likely but for ties among 64-bit words."""
         return np.argsort(self.words(count, np.uint64), kind="stable").astype(np.int64)

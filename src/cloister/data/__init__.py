@@ -1,6 +1,6 @@
 """Tables in: public bounds, encoding, and data for studies.
 
-Reading order: :mod:`~cloister.data.columns` (public bounds and the map to [-1, 1]),
+Reading order: :mod:`~cloister.columns` (public bounds and the map to [-1, 1]),
 :mod:`~cloister.data.faults` and :mod:`~cloister.data.cells` (what a usable cell is),
 :mod:`~cloister.data.source` with one module for each kind (:mod:`~cloister.data.csv_source`,
 :mod:`~cloister.data.arrow_source`, :mod:`~cloister.data.memory_source`), :mod:`~cloister.data.table`
@@ -11,7 +11,7 @@ Reading order: :mod:`~cloister.data.columns` (public bounds and the map to [-1, 
 :mod:`~cloister.data.idx_files`. For the demonstration: :mod:`~cloister.data.samples`.
 """
 
-from cloister.data.columns import Column, parse_bounds, to_original, to_unit
+from cloister.columns import Column, parse_bounds, to_original, to_unit
 from cloister.data.opening import open_table
 from cloister.data.partition import split_by_column, split_by_label, split_even, split_uneven
 from cloister.data.samples import sample_folder

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cloister.data.columns import Column
+from cloister.columns import Column
 from cloister.data.table import Table
 from cloister.errors import DataError
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray, IntArray
 
 _BATCH_ROWS = 1 << 16
 
@@ -22,7 +21,7 @@ _BATCH_ROWS = 1 << 16
 class AlignedTable:
     """The aligned records of one party, in [-1, 1] on the fixed-point grid.
 
-    Implements :class:`cloister.kmeans.records.Records`. The values are kept in memory, 8 bytes each: a common order is
+    Implements :class:`cloister.records.Records`. The values are kept in memory, 8 bytes each: a common order is
     no order of a file, so that they could not be read in a stream.
 
     Parameters
@@ -38,7 +37,7 @@ class AlignedTable:
         If the table does not have such rows, or is not what it was when it was checked.
     """
 
-    def __init__(self, table: Table | None, rows: NDArray[np.int64]) -> None:
+    def __init__(self, table: Table | None, rows: IntArray) -> None:
         self._table = table
         self._points = np.empty((len(rows), 0)) if table is None else _gather(table, rows)
         self._points.flags.writeable = False
@@ -78,7 +77,7 @@ class AlignedTable:
             yield from self._table.raw_batches()
 
 
-def _gather(table: Table, rows: NDArray[np.int64]) -> FloatArray:
+def _gather(table: Table, rows: IntArray) -> FloatArray:
     """Return the rows in the order given, from one pass over the table."""
     records = table.check().records
     if rows.size and not (rows.min() >= 0 and rows.max() < records):

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from cloister.columns import Column
 from cloister.data.cells import convert_array
-from cloister.data.columns import Column
 from cloister.data.faults import Fault, Faults
 from cloister.data.source import Match, find_columns
 from cloister.errors import DataError, MissingExtraError
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray
 
 _PARQUET = (".parquet", ".pq")
 _READ_BUFFER_BYTES = 1 << 20

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.data.faults import EXACT_LIMIT, Fault, Faults
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray
 
 
 def convert_text(cells: Sequence[str], column: int, faults: Faults) -> FloatArray:

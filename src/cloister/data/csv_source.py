@@ -14,12 +14,12 @@ from typing import TextIO
 
 import numpy as np
 
+from cloister.columns import Column
 from cloister.data.cells import convert_text
-from cloister.data.columns import Column
 from cloister.data.faults import Faults, count_of
 from cloister.data.source import Match, find_columns
 from cloister.errors import ConfigError, DataError
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray
 
 _CHUNK_CELLS = 1 << 12  # at some 60 bytes a cell, a chunk stays in the cache: 1.4 times as fast as 1 << 17
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from enum import Enum
 
-from cloister.data.columns import Column
+from cloister.columns import Column
 from cloister.errors import DataError
 
 EXACT_LIMIT = 2**53  # beyond it a double no longer tells neighbouring integers apart

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.crypto import Stream
 from cloister.errors import DataError
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray, IntArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -29,12 +28,12 @@ class FederatedPoints:
     """
 
     points: FloatArray = field(repr=False)
-    clients: tuple[NDArray[np.int64], ...] = field(repr=False)
+    clients: tuple[IntArray, ...] = field(repr=False)
     server_points: FloatArray = field(repr=False)
     names: tuple[str, ...] = field(repr=False)
 
 
-def draw_rows(stream: Stream, rows: NDArray[np.int64], count: int, what: str) -> NDArray[np.int64]:
+def draw_rows(stream: Stream, rows: IntArray, count: int, what: str) -> IntArray:
     """Draw different rows for the server, in ascending order.
 
     Raises
@@ -50,7 +49,7 @@ def draw_rows(stream: Stream, rows: NDArray[np.int64], count: int, what: str) ->
     return np.sort(rows[stream.permutation(len(rows))[:count]])
 
 
-def split_by_owner(owners: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+def split_by_owner(owners: IntArray) -> tuple[IntArray, ...]:
     """Return the rows of each owner that has any, owners in ascending order."""
     order = np.argsort(owners, kind="stable").astype(np.int64)
     _, first = np.unique(owners[order], return_index=True)

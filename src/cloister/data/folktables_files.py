@@ -22,15 +22,14 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from cloister.columns import Column
 from cloister.crypto import Stream
-from cloister.data.columns import Column
 from cloister.data.csv_source import CsvSource
 from cloister.data.faults import Fault, Faults
 from cloister.data.federated import FederatedPoints, draw_rows, split_by_owner
 from cloister.errors import ConfigError, DataError
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray, IntArray
 
 Employment = Literal["not-for-profit", "federal", "self-employed"]
 
@@ -46,8 +45,6 @@ _TYPE = "COW"
 _READ_ROWS = 1 << 14
 _YEAR, _HORIZON = "2018", "1-Year"
 _CODE_MOST = 1 << 20
-
-IntArray = NDArray[np.int64]
 
 
 class _KnownGaps(Faults):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from cloister.data.columns import Column
+from cloister.columns import Column
 from cloister.data.csv_source import CsvSource
 from cloister.data.faults import count_of
 from cloister.data.source import find_columns

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.columns import Column
 from cloister.data.cells import convert_array
-from cloister.data.columns import Column
 from cloister.data.faults import Faults
 from cloister.data.source import Match, find_columns
 from cloister.errors import DataError
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray
 
 
 class ArraySource:

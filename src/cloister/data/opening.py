@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from cloister.data.columns import Column, parse_bounds, require_distinct
+from cloister.columns import Column, parse_bounds, require_distinct
 from cloister.data.csv_source import CsvSource
 from cloister.data.memory_source import ArraySource, FrameSource
 from cloister.data.source import Match, Source

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cloister.crypto import Stream
 from cloister.errors import ConfigError
+from cloister.records import IntArray
 
-Rows = NDArray[np.int64]
+Rows = IntArray
 
 
 def split_even(count: int, parties: int, stream: Stream) -> tuple[Rows, ...]:

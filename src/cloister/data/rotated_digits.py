@@ -16,7 +16,7 @@ from sklearn.datasets import load_digits
 from cloister.data.idx_files import find_idx, read_idx
 from cloister.data.synthetic import Sample
 from cloister.errors import ConfigError, DataError
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray
 
 TURNS = 4
 IMAGES = "train-images-idx3-ubyte"

@@ -31,7 +31,7 @@ from scipy.special import ndtri
 from cloister.crypto import Stream
 from cloister.data.synthetic import Sample
 from cloister.errors import ConfigError
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray
 
 SYNTH_OVERLAPPING = 0.21
 SYNTH_SEPARATED = 0.70

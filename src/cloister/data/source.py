@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, Protocol
 
-from cloister.data.columns import Column
+from cloister.columns import Column
 from cloister.data.faults import Faults, count_of
 from cloister.errors import ConfigError, DataError
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray
 
 Match = Literal["order", "name"]
 

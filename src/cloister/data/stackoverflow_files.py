@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from cloister.crypto import Stream
 from cloister.data.federated import FederatedPoints, draw_rows, split_by_owner
 from cloister.errors import ConfigError, DataError, MissingExtraError
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray
 
 TOPICS: tuple[tuple[str, str], ...] = (
     ("github", "pdf"),

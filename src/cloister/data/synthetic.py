@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.crypto import Stream
 from cloister.errors import ConfigError
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray, IntArray
 
-Labels = NDArray[np.int64]
+Labels = IntArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +34,7 @@ class FederatedSample:
     """A data set dealt out to clients, with related data that a server holds."""
 
     sample: Sample
-    clients: tuple[NDArray[np.int64], ...]
+    clients: tuple[IntArray, ...]
     """For each client, its rows of ``sample``."""
     server_points: FloatArray
     """The server's own points, partly from another distribution."""

@@ -12,14 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cloister.data.columns import Column, column_highs, column_lows, to_original, to_unit
+from cloister.columns import Column, column_highs, column_lows, to_original, to_unit
 from cloister.data.faults import Faults
 from cloister.data.source import Source
 from cloister.errors import ConfigError, DataError
-from cloister.kmeans.records import FloatArray
 from cloister.numeric.fixed_point import FixedPoint
+from cloister.records import FloatArray, IntArray
 
 _BATCH_ROWS = 1 << 16
 _BATCH_BYTES = 16 << 20
@@ -41,7 +40,7 @@ class TableCheck:
 class Table:
     """Records of one party, scaled by the public bounds, clipped to them and rounded to the grid.
 
-    Implements :class:`cloister.kmeans.records.Records`. Make one with :func:`cloister.data.open_table`.
+    Implements :class:`cloister.records.Records`. Make one with :func:`cloister.data.open_table`.
 
     Parameters
     ----------
@@ -207,10 +206,10 @@ class Table:
         if count:
             yield _join(waiting)
 
-    def _count_outside(self, values: FloatArray) -> NDArray[np.int64]:
+    def _count_outside(self, values: FloatArray) -> IntArray:
         """Count the cells of each column outside the public bounds."""
         outside = (values < column_lows(self._columns)) | (values > column_highs(self._columns))
-        counts: NDArray[np.int64] = outside.sum(axis=0, dtype=np.int64)
+        counts: IntArray = outside.sum(axis=0, dtype=np.int64)
         return counts
 
     def _encode(self, values: FloatArray) -> FloatArray:

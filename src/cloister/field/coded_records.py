@@ -20,6 +20,7 @@ from cloister.field.kernels import (
     sum_labelled_rows,
 )
 from cloister.field.prime_field import Field
+from cloister.records import IntArray
 
 
 class CodedRecords:
@@ -69,7 +70,7 @@ class CodedRecords:
         return sums
 
     def measure(
-        self, sums: Words, counts: NDArray[np.int64], *, weight: Words | None = None, mask: Words | None = None
+        self, sums: Words, counts: IntArray, *, weight: Words | None = None, mask: Words | None = None
     ) -> Words:
         """Return weight |mu_h - c_h x_i|^2 + mask of the shares, (residues, m, k).
 
@@ -103,7 +104,7 @@ class CodedRecords:
                 add_elements(distances[r].reshape(-1), np.ascontiguousarray(mask[r]).reshape(-1), modulus)
         return distances
 
-    def _prepare(self, sums: Words, counts: NDArray[np.int64], weight: Words | None) -> tuple[Words, Words, Words]:
+    def _prepare(self, sums: Words, counts: IntArray, weight: Words | None) -> tuple[Words, Words, Words]:
         """Return -2 c w mu (residues, k, s), c^2 w and w |mu|^2 (residues, k), with w the weight."""
         residues, clusters, width = sums.shape
         factors = np.empty((residues, clusters, width), dtype=np.uint64)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cloister.errors import LocalProtocolError
 from cloister.field.kernels import Words
 from cloister.field.words128 import compile_inline, compile_loop, multiply_add
+from cloister.records import FloatArray, IntArray
 
 LARGEST_COUNT = 2**32 - 1  # so that the square of a count is one word
 
@@ -37,7 +38,7 @@ class Distances:
     low: Words
     high: Words | None
 
-    def to_floats(self) -> NDArray[np.float64]:
+    def to_floats(self) -> FloatArray:
         """Return the nearest doubles, within a relative error of 2^-52 + 2^-106.
 
         With u = 2^-53, each half is converted with a relative error of at most u, the power of two is exact, and the
@@ -61,7 +62,7 @@ class Distances:
         return int(np.count_nonzero((self.high > bound) | ((self.high == bound) & beyond)))
 
 
-def find_nearest(distances: Distances, counts: NDArray[np.int64]) -> NDArray[np.int32]:
+def find_nearest(distances: Distances, counts: IntArray) -> NDArray[np.int32]:
     """Return for each record the h with the least d'_ih / c_h^2, the lowest h on ties; exact.
 
     Parameters

@@ -19,6 +19,7 @@ from cloister.field.words128 import (
     reduce_wide,
     subtract,
 )
+from cloister.records import IntArray
 
 Words = NDArray[np.uint64]
 
@@ -147,7 +148,7 @@ def shift_words(words: Words, shift: np.uint64, out: Words, modulus: np.uint64) 
 
 
 @compile_loop
-def reduce_signed(values: NDArray[np.int64], out: Words, modulus: np.uint64) -> None:
+def reduce_signed(values: IntArray, out: Words, modulus: np.uint64) -> None:
     """Write signed integers modulo q; both flat."""
     signed = np.int64(modulus)
     for e in range(values.size):

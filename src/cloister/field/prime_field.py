@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import isqrt, prod
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cloister.crypto import Stream
 from cloister.errors import ConfigError, LocalProtocolError, RemoteProtocolError
@@ -23,6 +23,7 @@ from cloister.field.distances import Distances
 from cloister.field.kernels import Words, add_elements, reduce_signed, scale_rows, shift_words, subtract_elements
 from cloister.field.residues import join_centred, join_residues
 from cloister.field.words128 import LARGEST_SMALL_PRIME
+from cloister.records import IntArray
 
 LARGE_PRIMES = (2**61 - 1, 2**61 - 31)  # the two largest primes below 2^61
 
@@ -70,7 +71,7 @@ class Field:
         """Return elements that stand for 0."""
         return np.zeros((self.residues, *shape), dtype=np.uint64)
 
-    def encode(self, values: NDArray[np.int64]) -> Words:
+    def encode(self, values: IntArray) -> Words:
         """Reduce signed integers modulo each prime; integers that differ by less than the order stay distinct."""
         values = np.asarray(values, dtype=np.int64, order="C")
         elements = np.empty((self.residues, *values.shape), dtype=np.uint64)
@@ -83,7 +84,7 @@ class Field:
         integers = np.asarray(values, dtype=object)
         return np.stack([(integers % modulus).astype(np.uint64) for modulus in self.moduli])
 
-    def decode(self, elements: Words) -> NDArray[np.int64]:
+    def decode(self, elements: Words) -> IntArray:
         """Return the integers nearest zero that the elements stand for: sums of records, and whatever has a sign.
 
         Raises
@@ -93,7 +94,7 @@ class Field:
         """
         if self.residues == 1:
             (modulus,) = self.words
-            signed: NDArray[np.int64] = np.array(elements[0], dtype=np.int64)
+            signed: IntArray = np.array(elements[0], dtype=np.int64)
             signed[elements[0] > modulus >> np.uint64(1)] -= np.int64(modulus)
             return signed
         centred = np.empty(elements.shape[1:], dtype=np.int64)

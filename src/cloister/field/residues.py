@@ -7,10 +7,10 @@ x = a + p ((b - a) p^-1 mod q). It needs no number larger than x.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.field.kernels import Words
 from cloister.field.words128 import compile_inline, compile_loop, multiply, multiply_add, subtract
+from cloister.records import IntArray
 
 _ZERO = np.uint64(0)
 _SIGN = np.uint64(1 << 63)
@@ -33,7 +33,7 @@ def join_residues(first: Words, second: Words, constants: Words, high: Words, lo
 
 
 @compile_loop
-def join_centred(first: Words, second: Words, constants: Words, out: NDArray[np.int64]) -> int:
+def join_centred(first: Words, second: Words, constants: Words, out: IntArray) -> int:
     """Write the integers nearest zero with these residues; return how many do not fit 63 bits and a sign."""
     top_high, top_low = multiply_add(_ZERO, _ZERO, constants[0], constants[1])
     outside = 0

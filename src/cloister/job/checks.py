@@ -25,7 +25,7 @@ from cloister.protocols.synopsis.settings import SYNOPSIS
 from cloister.runtime.network import NETWORKS
 
 if TYPE_CHECKING:
-    from cloister.data.columns import Column
+    from cloister.columns import Column
     from cloister.job.model import DataOptions, Job, JobParty
 
 MATCHES = ("order", "name")

@@ -11,7 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
-from cloister.data.columns import Column
+from cloister.columns import Column
 from cloister.job.checks import check_job
 from cloister.job.defaults import PROTOCOL
 from cloister.job.feddp_section import FeddpSection

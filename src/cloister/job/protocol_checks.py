@@ -17,7 +17,7 @@ from cloister.protocols.synopsis.settings import SYNOPSIS
 from cloister.protocols.vertical.settings import VERTICAL
 
 if TYPE_CHECKING:
-    from cloister.data.columns import Column
+    from cloister.columns import Column
     from cloister.job.model import Job, ProtocolOptions
 
 PROTOCOLS = (

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any, TypeVar
 
-from cloister.data.columns import Column
+from cloister.columns import Column
 from cloister.errors import ConfigError
 from cloister.job.checks import check_bounds
 from cloister.job.defaults import choose_delta, resolve_noise

@@ -1,6 +1,6 @@
 """k-means, pure: no privacy, no messages, no files. Whatever is computed here stays where the records are.
 
-Reading order: :mod:`~cloister.kmeans.records` (what is read), :mod:`~cloister.kmeans.kernel` (the one pass
+Reading order: :mod:`~cloister.records` (what is read), :mod:`~cloister.kmeans.kernel` (the one pass
 over the data) with :mod:`~cloister.kmeans.blocks` and :mod:`~cloister.kmeans.prefetch` (its compiled half)
 and :mod:`~cloister.kmeans.pool` (its threads), :mod:`~cloister.kmeans.assignment` (which record counts where)
 with :mod:`~cloister.kmeans.flow` (sizes by minimum-cost flow), :mod:`~cloister.kmeans.initialisation`,
@@ -34,7 +34,7 @@ from cloister.kmeans.kernel import ClusterSums, Nearest, cluster_sums, nearest
 from cloister.kmeans.lloyd import Fit, lloyd, update_centres, weighted_kmeans
 from cloister.kmeans.metrics import bcss, davies_bouldin, dunn, empty_clusters, nicv, silhouette, wcss
 from cloister.kmeans.postprocess import fold, truncate
-from cloister.kmeans.records import ArrayRecords, FloatArray, Records
+from cloister.records import ArrayRecords, FloatArray, Records
 
 __all__ = [
     "ArrayRecords",

@@ -26,17 +26,17 @@ from scipy.spatial.distance import cdist
 
 from cloister.errors import ConfigError
 from cloister.kmeans.checks import check_at_least, check_centres, check_finite_points
-from cloister.kmeans.flow import IndexArray, SizeLimits, solve_flow
+from cloister.kmeans.flow import SizeLimits, solve_flow
 from cloister.kmeans.kernel import ClusterSums, cluster_sums, nearest
-from cloister.kmeans.records import FloatArray, Records
+from cloister.records import FloatArray, IntArray, Records
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Membership:
     """The pairs (record, cluster), as two index arrays of equal length, ordered by record."""
 
-    rows: IndexArray
-    clusters: IndexArray
+    rows: IntArray
+    clusters: IntArray
 
 
 class Assignment(Protocol):

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.kmeans.prefetch import LINE_BYTES, prefetch
+from cloister.records import FloatArray, IntArray
 
 # Block, transposed block and a little more fit the nearest cache (32 KiB) up to 24 features. A multiple of any vector.
 BLOCK = 64
@@ -175,11 +176,11 @@ def _reduce(
     rows: int,
     least: NDArray[Any],
     nearest: NDArray[Any],
-    squared_radii: NDArray[np.float64],
-    sums: NDArray[np.float64],
-    counts: NDArray[np.int64],
+    squared_radii: FloatArray,
+    sums: FloatArray,
+    counts: IntArray,
     labels: NDArray[np.int32],
-    squared_distances: NDArray[np.float64],
+    squared_distances: FloatArray,
 ) -> tuple[float, int]:
     """Add a block's records to their clusters; return its loss and how many records lie too far out."""
     loss = 0.0
@@ -211,8 +212,8 @@ def _reduce_few(
     dimensions: int,
     least: NDArray[Any],
     nearest: NDArray[Any],
-    sums: NDArray[np.float64],
-    counts: NDArray[np.int64],
+    sums: FloatArray,
+    counts: IntArray,
 ) -> float:
     """Add a whole block to few clusters: one pass over the transposed block for each sum, as vectors, no scattering."""
     loss = 0.0
@@ -238,14 +239,14 @@ def reduce_chunks(
     last_chunk: int,
     chunk_rows: int,
     centres: NDArray[Any],
-    squared_radii: NDArray[np.float64],
+    squared_radii: FloatArray,
     nearest: NDArray[Any],
-    sums: NDArray[np.float64],
-    counts: NDArray[np.int64],
-    losses: NDArray[np.float64],
-    excluded: NDArray[np.int64],
+    sums: FloatArray,
+    counts: IntArray,
+    losses: FloatArray,
+    excluded: IntArray,
     labels: NDArray[np.int32],
-    squared_distances: NDArray[np.float64],
+    squared_distances: FloatArray,
 ) -> None:
     """Process the chunks first_chunk..last_chunk-1, each into its own row of the outputs.
 

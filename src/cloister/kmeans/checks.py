@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.errors import ConfigError, DataError
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray
 
 _NOT_FINITE = (
     "records must be finite numbers; got NaN or infinity in at least one record. Clean or drop such records first."

@@ -26,13 +26,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.errors import ConfigError, InfeasibleError, MissingExtraError
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray, IntArray
 
 _COST_BITS = 30
 # The solver multiplies costs by the number of nodes; the largest product must stay inside 63 bits.
 _SOLVER_BITS = 61
-
-IndexArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +80,7 @@ class SizeLimits:
 
 def solve_flow(
     squared_distances: FloatArray, limits: SizeLimits, *, radius: float | None = None
-) -> tuple[IndexArray, IndexArray]:
+) -> tuple[IntArray, IntArray]:
     """Find the cheapest assignment within the limits.
 
     Parameters
@@ -143,7 +141,7 @@ def solve_flow(
     return rows[used], clusters[used]
 
 
-def _round_costs(squared_distances: FloatArray) -> tuple[IndexArray, int]:
+def _round_costs(squared_distances: FloatArray) -> tuple[IntArray, int]:
     """Return integer costs, and a price of staying unassigned that no rearrangement can be worth.
 
     Giving up one record's place frees one path of reassignments, which visits each cluster at most once and
@@ -167,9 +165,7 @@ class _Network:
             raise MissingExtraError("constrained assignment", "ortools", "papers") from error
         self._solver: Any = min_cost_flow.SimpleMinCostFlow()
 
-    def add_arcs(
-        self, tails: IndexArray, heads: IndexArray, capacity: int, unit_costs: NDArray[Any]
-    ) -> NDArray[np.int32]:
+    def add_arcs(self, tails: IntArray, heads: IntArray, capacity: int, unit_costs: NDArray[Any]) -> NDArray[np.int32]:
         """Add arcs of one capacity; return their numbers."""
         arcs: NDArray[np.int32] = self._solver.add_arcs_with_capacity_and_unit_cost(
             tails.astype(np.int32),
@@ -179,7 +175,7 @@ class _Network:
         )
         return arcs
 
-    def solve(self, supplies: IndexArray) -> bool:
+    def solve(self, supplies: IntArray) -> bool:
         """Return whether there is a flow; if so, the cheapest is then available."""
         self._solver.set_nodes_supplies(np.arange(len(supplies), dtype=np.int32), supplies.astype(np.int64))
         status = self._solver.solve()
@@ -192,7 +188,7 @@ class _Network:
             "Use fewer records."
         )
 
-    def flows(self, arcs: NDArray[np.int32]) -> NDArray[np.int64]:
+    def flows(self, arcs: NDArray[np.int32]) -> IntArray:
         """Return the flow on each arc."""
-        flows: NDArray[np.int64] = self._solver.flows(arcs)
+        flows: IntArray = self._solver.flows(arcs)
         return flows

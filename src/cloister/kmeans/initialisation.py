@@ -9,13 +9,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from cloister.crypto.stream import Stream
 from cloister.errors import ConfigError
 from cloister.kmeans.checks import check_at_least, check_centres, check_finite_points, check_weights
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray, IntArray
 
 # After this many rejected candidates for one centre, a radius counts as too large.
 _ATTEMPTS = 128
@@ -89,13 +88,13 @@ def kmeans_plus_plus(
     return centres
 
 
-def _draw(mass: FloatArray, uniform: FloatArray) -> NDArray[np.int64]:
+def _draw(mass: FloatArray, uniform: FloatArray) -> IntArray:
     """Return the indices at which the cumulated mass passes ``uniform`` of the total; never one of no mass."""
     cumulated = np.cumsum(mass)
     indices = np.searchsorted(cumulated, uniform * cumulated[-1], side="right")
     # Rounding can carry the target up to the total itself; the last index with mass is the first to reach that.
     last = np.searchsorted(cumulated, cumulated[-1], side="left")
-    drawn: NDArray[np.int64] = np.minimum(indices, last)
+    drawn: IntArray = np.minimum(indices, last)
     return drawn
 
 

@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from cloister.crypto.stream import Stream
@@ -29,7 +28,7 @@ from cloister.kmeans.checks import check_at_least, check_finite_points
 from cloister.kmeans.initialisation import centre_separation, kmeans_plus_plus
 from cloister.kmeans.kernel import nearest
 from cloister.kmeans.lloyd import lloyd, update_centres
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray, IntArray
 
 Variant = Literal["described", "repaired"]
 
@@ -50,7 +49,7 @@ class Groups:
     """
 
     centres: FloatArray
-    labels: NDArray[np.int64] = field(repr=False)
+    labels: IntArray = field(repr=False)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -69,7 +68,7 @@ class KFedFit:
 
     centres: FloatArray
     local_centres: tuple[FloatArray, ...] = field(repr=False)
-    labels: tuple[NDArray[np.int64], ...] = field(repr=False)
+    labels: tuple[IntArray, ...] = field(repr=False)
 
 
 def k_fed(
@@ -175,7 +174,7 @@ def _add_farthest(chosen: FloatArray, points: FloatArray, k: int) -> FloatArray:
     return chosen
 
 
-def _average(points: FloatArray, labels: NDArray[np.int64], previous: FloatArray) -> FloatArray:
+def _average(points: FloatArray, labels: IntArray, previous: FloatArray) -> FloatArray:
     """Return the groups' means; an empty group keeps its centre."""
     sums = np.zeros_like(previous)
     np.add.at(sums, labels, points)

@@ -23,7 +23,7 @@ from cloister.errors import ConfigError
 from cloister.kmeans.blocks import BLOCK, CENTRE_TILE, FEATURE_PAD, reduce_chunks
 from cloister.kmeans.checks import check_at_least, check_centres, check_finite_loss, check_points
 from cloister.kmeans.pool import available_cores, run_in_threads
-from cloister.kmeans.records import FloatArray, Records
+from cloister.records import FloatArray, IntArray, Records
 
 _CHUNK_ROWS = 4096
 # What a pass takes, roughly, on one core of 2023. A second thread costs 50 to 100 microseconds to wake and to join.
@@ -49,7 +49,7 @@ class ClusterSums:
     """
 
     sums: FloatArray
-    counts: NDArray[np.int64]
+    counts: IntArray
     loss: float
     excluded: int
 

@@ -7,14 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.crypto.stream import Stream
 from cloister.errors import ConfigError
 from cloister.kmeans.checks import check_at_least, check_centres, check_finite_points, check_weights
 from cloister.kmeans.initialisation import kmeans_plus_plus
 from cloister.kmeans.kernel import cluster_sums, nearest
-from cloister.kmeans.records import FloatArray, Records
+from cloister.records import FloatArray, IntArray, Records
 
 # How often empty clusters are moved and Lloyd's algorithm goes on from there.
 _REPAIRS = 4
@@ -47,13 +46,11 @@ class _Step:
     """Sums, total weights and loss of the clusters of some centres."""
 
     sums: FloatArray
-    weights: NDArray[np.float64] | NDArray[np.int64]
+    weights: FloatArray | IntArray
     loss: float
 
 
-def update_centres(
-    sums: FloatArray, weights: NDArray[np.float64] | NDArray[np.int64], previous: FloatArray
-) -> FloatArray:
+def update_centres(sums: FloatArray, weights: FloatArray | IntArray, previous: FloatArray) -> FloatArray:
     """Return the clusters' means; an empty cluster keeps its centre."""
     full = weights > 0
     centres = previous.copy()

@@ -21,7 +21,7 @@ from cloister.crypto.stream import Stream
 from cloister.errors import ConfigError
 from cloister.kmeans.checks import check_at_least, check_centres, check_finite_points
 from cloister.kmeans.kernel import cluster_sums
-from cloister.kmeans.records import FloatArray, Records
+from cloister.records import FloatArray, Records
 
 LabelArray = NDArray[np.integer[Any]]
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from cloister.errors import ConfigError
 from cloister.kmeans.kernel import nearest
-from cloister.kmeans.records import FloatArray, Records, iterate_chunks
 from cloister.numeric import find_reach
+from cloister.records import FloatArray, IntArray, Records, iterate_chunks
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,7 +45,7 @@ def sum_offsets(
     scale: int,
     weight: int,
     join: Join | None = None,
-) -> NDArray[np.int64]:
+) -> IntArray:
     """Return (k, d + 2): sums of clipped offsets, of weight times their squared lengths, and weight times the counts.
 
     Offsets are in units of radius / scale, their squared lengths relative to the radius: from 0 to 1.

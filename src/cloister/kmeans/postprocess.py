@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cloister.errors import ConfigError
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray
 
 
 def truncate(values: FloatArray, low: float, high: float) -> FloatArray:

@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from math import ceil, log2
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.crypto.entropy import Entropy
 from cloister.errors import ConfigError, LocalProtocolError, RemoteProtocolError
@@ -29,6 +28,7 @@ from cloister.lattice.ntt import Residues, compile_loop, reduce_wide
 from cloister.lattice.once import DecryptionGuard
 from cloister.lattice.parameters import Parameters
 from cloister.lattice.ring import Ring
+from cloister.records import IntArray
 
 SMUDGE_DISTANCE_BITS = 40
 _LAZY_TERMS = 512  # products of 54 bits in a 64-bit word, with room for the word carried over
@@ -194,8 +194,8 @@ def check_residues(ring: Ring, array: Residues, shape: tuple[int, ...], name: st
 def _sum_phases(
     masks: Residues,
     rows: Residues,
-    mask_of: NDArray[np.int64],
-    secret_of: NDArray[np.int64],
+    mask_of: IntArray,
+    secret_of: IntArray,
     phases: Residues,
     primes: Residues,
     constants: Residues,

@@ -17,8 +17,9 @@ from cloister.lattice.keys import PublicKeys, SecretKeys, check_seed
 from cloister.lattice.ntt import Residues, compile_loop, reduce_wide, subtract_once
 from cloister.lattice.parameters import Parameters
 from cloister.lattice.sampling import draw_errors, draw_ternary, expand_masks
+from cloister.records import IntArray
 
-Integers = NDArray[np.int64]
+Integers = IntArray
 
 
 def encrypt_seeded(keys: SecretKeys, messages: Integers, *, seed: bytes, block: int, stream: Entropy) -> Residues:

@@ -19,6 +19,7 @@ from cloister.errors import ConfigError
 from cloister.lattice.ntt import Residues, compile_loop
 from cloister.lattice.primes import PRIME_BITS
 from cloister.lattice.ring import Ring
+from cloister.records import IntArray
 
 _SIGNED_BITS = 62
 
@@ -82,7 +83,7 @@ def _check_rows(ring: Ring, weights: Weights, *residues: Residues) -> None:
 def _sum_bodies(
     bodies: Residues,
     weights: Weights,
-    mask_of: NDArray[np.int64],
+    mask_of: IntArray,
     out: Residues,
     primes: Residues,
 ) -> None:

@@ -30,11 +30,12 @@ from cloister.lattice.product_plan import ProductPlan
 from cloister.lattice.products import LsbBatch, ScaledBatch, encrypt_lsb, multiply, to_scaled
 from cloister.lattice.relinearisation import RelinearisationKey, relinearise
 from cloister.lattice.ring import Ring
+from cloister.records import IntArray
 
 _PRODUCTS_AT_ONCE = 4  # what stays in the cache
 
 
-def encode_slots(degree: int, plaintext_modulus: int, slots: NDArray[np.int64]) -> NDArray[np.int64]:
+def encode_slots(degree: int, plaintext_modulus: int, slots: IntArray) -> IntArray:
     """Return coefficients (..., N), centred modulo t, of the polynomials with these values in their slots."""
     ring = _slot_ring(degree, plaintext_modulus)
     return _centre(ring.inverse(ring.reduce(slots))[..., 0, :], plaintext_modulus)
@@ -54,7 +55,7 @@ def encode_weights(degree: int, plaintext_modulus: int, weights: NDArray[np.inte
 
 
 def encrypt_indicators(
-    plan: ProductPlan, public: PublicKeys, holder: int, indicators: NDArray[np.int64], stream: Entropy
+    plan: ProductPlan, public: PublicKeys, holder: int, indicators: IntArray, stream: Entropy
 ) -> LsbBatch:
     """Encrypt a block of a column holder's indicators (its cells, N) at the level where they are needed.
 
@@ -177,6 +178,6 @@ def _slot_ring(degree: int, plaintext_modulus: int) -> Ring:
     return Ring(degree, (plaintext_modulus,))
 
 
-def _centre(residues: NDArray[np.integer], modulus: int) -> NDArray[np.int64]:
+def _centre(residues: NDArray[np.integer], modulus: int) -> IntArray:
     wide = residues.astype(np.int64)
     return wide - modulus * (wide > modulus // 2)

@@ -12,7 +12,6 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.errors import LocalProtocolError
 from cloister.lattice.keys import PublicKeys, SecretKeys
@@ -20,6 +19,7 @@ from cloister.lattice.ntt import Residues, compile_loop, forward_one, multiply_l
 from cloister.lattice.parameters import Parameters
 from cloister.lattice.products import LsbBatch
 from cloister.lattice.ring import Ring, quotient
+from cloister.records import IntArray
 
 _DROPPED_AT_ONCE = 2  # so that what is subtracted fits int64: two primes of 27 bits
 
@@ -84,7 +84,7 @@ def _make_ring(degree: int, primes: tuple[int, ...]) -> Ring:
     return Ring(degree, primes)
 
 
-def _lift_centred(residues: Residues, primes: tuple[int, ...]) -> NDArray[np.int64]:
+def _lift_centred(residues: Residues, primes: tuple[int, ...]) -> IntArray:
     """Return the integers in -P/2..P/2 of residues (C, 1 or 2, N)."""
     modulus = primes[0]
     value = residues[:, 0].astype(np.int64)

@@ -29,6 +29,7 @@ from cloister.lattice.noise import SWITCH_BITS_MAX, choose_switch_bits
 from cloister.lattice.ntt import Residues
 from cloister.lattice.parameters import Parameters
 from cloister.lattice.sampling import draw_errors
+from cloister.records import IntArray
 
 __all__ = [
     "LweBatch",
@@ -62,8 +63,8 @@ class LweBatch:
     parameters: Parameters
     masks: Residues
     bodies: Residues
-    mask_of: NDArray[np.int64]
-    secret_of: NDArray[np.int64]
+    mask_of: IntArray
+    secret_of: IntArray
 
     def __post_init__(self) -> None:
         p = self.parameters
@@ -97,8 +98,8 @@ class SmallLweBatch:
     bits: int
     masks: NDArray[np.uint64]
     bodies: NDArray[np.uint64]
-    mask_of: NDArray[np.int64]
-    secret_of: NDArray[np.int64]
+    mask_of: IntArray
+    secret_of: IntArray
 
     def __post_init__(self) -> None:
         _check_bits(self.bits)
@@ -227,7 +228,7 @@ def _check_bits(bits: int) -> None:
         raise ConfigError(f"a small modulus must have from 1 to {SWITCH_BITS_MAX} bits; got {bits}.")
 
 
-def _check_places(mask_of: NDArray[np.int64], secret_of: NDArray[np.int64], bodies: int, masks: int) -> None:
+def _check_places(mask_of: IntArray, secret_of: IntArray, bodies: int, masks: int) -> None:
     """Refuse bodies without a mask or a secret."""
     if mask_of.shape != (bodies,) or secret_of.shape != (bodies,):
         raise ConfigError(

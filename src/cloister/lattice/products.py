@@ -23,7 +23,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.crypto.entropy import Entropy
 from cloister.errors import LocalProtocolError
@@ -31,6 +30,7 @@ from cloister.lattice.encryption import encrypt_public
 from cloister.lattice.keys import PublicKeys
 from cloister.lattice.ntt import Residues, compile_loop, reduce_wide
 from cloister.lattice.parameters import Parameters
+from cloister.records import IntArray
 
 _WORD_MODULUS_MAX = 1 << 31
 
@@ -93,7 +93,7 @@ class ScaledBatch:
     bodies: Residues
 
 
-def encrypt_lsb(public: PublicKeys, messages: NDArray[np.int64], stream: Entropy, *, factor: int = 1) -> LsbBatch:
+def encrypt_lsb(public: PublicKeys, messages: IntArray, stream: Entropy, *, factor: int = 1) -> LsbBatch:
     """Encrypt polynomials (C, N) with the message in the low bits: t times an encryption of zero, plus f m.
 
     t is prime to q, so t (mask, body) is as uniform as (mask, body) is: the security of public-key encryption carries
@@ -115,7 +115,7 @@ def encrypt_lsb(public: PublicKeys, messages: NDArray[np.int64], stream: Entropy
     )
 
 
-def multiply(left: LsbBatch, right: LsbBatch, pairs: NDArray[np.int64]) -> DegreeTwoBatch:
+def multiply(left: LsbBatch, right: LsbBatch, pairs: IntArray) -> DegreeTwoBatch:
     """Multiply left[i] with right[j] for each row (i, j) of ``pairs``.
 
     (b1 - a1 s)(b2 - a2 s) = b1 b2 - (a1 b2 + a2 b1) s + a1 a2 s^2.
@@ -166,7 +166,7 @@ def _multiply_pairs(
     left_bodies: Residues,
     right_masks: Residues,
     right_bodies: Residues,
-    pairs: NDArray[np.int64],
+    pairs: IntArray,
     masks: Residues,
     bodies: Residues,
     squares: Residues,

@@ -25,6 +25,7 @@ from cloister.lattice.ntt import (
     subtract_once,
 )
 from cloister.lattice.primes import PRIME_BITS, find_root
+from cloister.records import IntArray
 
 _DEGREE_MAX = 1 << 15  # the transform's values would pass 2^32 beyond
 
@@ -180,7 +181,7 @@ def _multiply(x: Residues, y: Residues, out: Residues, primes: Residues, constan
 
 
 @compile_loop
-def _reduce_integers(integers: NDArray[np.int64], out: Residues, primes: Residues, constants: Residues) -> None:
+def _reduce_integers(integers: IntArray, out: Residues, primes: Residues, constants: Residues) -> None:
     """Write the residues of (M, N) as (M, L, N): the word's residue, less 2^64 where the sign bit is set."""
     for m in range(integers.shape[0]):
         row = integers[m]

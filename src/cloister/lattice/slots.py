@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.crypto import Entropy
 from cloister.errors import ConfigError
@@ -24,6 +23,7 @@ from cloister.lattice.ntt import Residues
 from cloister.lattice.parameters import Load, Parameters
 from cloister.lattice.ring import Ring
 from cloister.lattice.sampling import draw_errors
+from cloister.records import IntArray
 
 SLOT_MODULUS = 65537
 _LIMB_BITS = 32
@@ -139,7 +139,7 @@ def _draw_wide(ring: Ring, stream: Entropy, bits: int, shape: tuple[int, ...]) -
     places = (shape[0], shape[2])
     total = np.broadcast_to(ring.residues_of(-(1 << bits))[:, None], shape).astype(np.uint32)
     for low in range(0, bits + 1, _LIMB_BITS):
-        limb: NDArray[np.int64] = np.frombuffer(stream.bytes(4 * places[0] * places[1]), dtype="<u4").astype(np.int64)
+        limb: IntArray = np.frombuffer(stream.bytes(4 * places[0] * places[1]), dtype="<u4").astype(np.int64)
         limb &= (1 << min(_LIMB_BITS, bits + 1 - low)) - 1
         total = ring.add(total, ring.scale(ring.reduce(limb.reshape(places)), ring.residues_of(1 << low)))
     return total

@@ -28,6 +28,7 @@ from cloister.lattice.ntt import (
     subtract_once,
 )
 from cloister.lattice.ring import Ring
+from cloister.records import IntArray
 
 _LAZY_PRODUCTS = 511  # products of a residue and twice a residue are below 2^55: so many and a residue fit 64 bits
 _PRODUCT_BITS = 35  # residues are below 2^27: so many more bits fit a signed 64-bit word
@@ -50,11 +51,11 @@ class Products:
     """
 
     weights: NDArray[np.int32]
-    row_of: NDArray[np.int64]
-    source_of: NDArray[np.int64]
-    first_target: NDArray[np.int64]
-    into: NDArray[np.int64]
-    factors: NDArray[np.int64]
+    row_of: IntArray
+    source_of: IntArray
+    first_target: IntArray
+    into: IntArray
+    factors: IntArray
 
 
 class WeightedSums:
@@ -138,7 +139,7 @@ def _check(products: Products, *, sources: int, sums: int, degree: int) -> None:
 
 
 @compile_loop
-def _is_within(places: NDArray[np.int64], end: int) -> bool:
+def _is_within(places: IntArray, end: int) -> bool:
     """Whether all places are in 0..end-1."""
     outside = 0
     for place in places:
@@ -147,7 +148,7 @@ def _is_within(places: NDArray[np.int64], end: int) -> bool:
 
 
 @compile_loop
-def _rises_to(places: NDArray[np.int64], least: int, end: int) -> bool:
+def _rises_to(places: IntArray, least: int, end: int) -> bool:
     """Whether places are in least..end-1 and never fall."""
     for place in places:
         if place < least or place >= end:

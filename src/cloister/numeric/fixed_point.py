@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from cloister.errors import ConfigError, PrecisionError
+from cloister.records import FloatArray, IntArray
 
 _MANTISSA_BITS = 53  # below 2^53 every integer is a double, so the grid and the integers convert without loss
 
@@ -49,7 +50,7 @@ class FixedPoint:
         """The farthest that rounding moves a number: 2^-(f+1)."""
         return 0.5 / self.scale
 
-    def quantise(self, values: ArrayLike) -> NDArray[np.float64]:
+    def quantise(self, values: ArrayLike) -> FloatArray:
         """Round to the grid, half to even, and return the doubles that lie on it.
 
         Raises
@@ -61,7 +62,7 @@ class FixedPoint:
         units *= self.resolution  # a power of two: exact
         return units
 
-    def encode(self, values: ArrayLike) -> NDArray[np.int64]:
+    def encode(self, values: ArrayLike) -> IntArray:
         """Round to the grid, half to even, and return the multiples of 2^-f as integers.
 
         Raises
@@ -72,11 +73,11 @@ class FixedPoint:
         """
         return self._round_units(values).astype(np.int64)
 
-    def decode(self, units: ArrayLike) -> NDArray[np.float64]:
+    def decode(self, units: ArrayLike) -> FloatArray:
         """Return the doubles that the integers stand for; exact below 2^53, correctly rounded above."""
         return np.asarray(units, dtype=np.int64).astype(np.float64) * self.resolution
 
-    def _round_units(self, values: ArrayLike) -> NDArray[np.float64]:
+    def _round_units(self, values: ArrayLike) -> FloatArray:
         """Return round(x * 2^f) in a fresh array, after the range check."""
         with np.errstate(over="ignore"):  # an overflow becomes inf, which the check below refuses
             units = np.asarray(np.asarray(values, dtype=np.float64) * float(self.scale))

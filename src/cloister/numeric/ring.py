@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.errors import ConfigError, PrecisionError
+from cloister.records import IntArray
 
 RingBits = Literal[32, 64]
 
@@ -33,11 +34,11 @@ class Ring:
         """The largest magnitude that can be read back."""
         return (1 << (self.bits - 1)) - 1
 
-    def encode(self, values: NDArray[np.int64]) -> NDArray[Any]:
+    def encode(self, values: IntArray) -> NDArray[Any]:
         """Reduce signed integers modulo 2^bits."""
         return values.astype(np.int64, copy=False).view(np.uint64).astype(self.dtype)
 
-    def decode(self, elements: NDArray[Any]) -> NDArray[np.int64]:
+    def decode(self, elements: NDArray[Any]) -> IntArray:
         """Lift elements to the representatives nearest zero."""
         signed = np.int32 if self.bits == 32 else np.int64
         return elements.astype(self.dtype, copy=False).view(signed).astype(np.int64)

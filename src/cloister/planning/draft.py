@@ -11,7 +11,6 @@ from cloister.errors import ConfigError
 from cloister.job import Job
 from cloister.job.protocol_checks import MAX_COUNT
 from cloister.job.secfc_checks import SECFC
-from cloister.kmeans.records import FloatArray
 from cloister.planning.advice import advise_lloyd, advise_synopsis, list_notes
 from cloister.planning.description import Found, describe
 from cloister.planning.epsilons import choose_epsilons
@@ -30,6 +29,7 @@ from cloister.protocols.multiparty_lloyd import NoisePlan
 from cloister.protocols.secfc import NOISE_PROTECTS
 from cloister.protocols.synopsis import LEAKAGE, Settings
 from cloister.protocols.vertical.settings import VERTICAL
+from cloister.records import FloatArray
 from cloister.runtime.progress import OnProgress, Progress
 from cloister.simulation import make_agreement
 from cloister.simulation.feddp import NO_SERVER, as_synopsis, make_feddp_agreement, read_server

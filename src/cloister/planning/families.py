@@ -19,7 +19,7 @@ from cloister.crypto import Stream
 from cloister.data.separation import SYNTH_OVERLAPPING, SYNTH_SEPARATED
 from cloister.data.synthetic import Sample, scale_to_domain
 from cloister.kmeans.initialisation import sphere_packing
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray
 
 _QUANTILE = -float(ndtri(0.025))
 _UNBALANCED = 16.0  # the largest cluster over the smallest

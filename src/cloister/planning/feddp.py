@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import sqrt
 
-from cloister.kmeans.records import FloatArray
 from cloister.planning.model import RoundNoise
 from cloister.protocols.feddp import AUTHORS_CODE, FeddpSettings
 from cloister.protocols.feddp.server import ServerData
 from cloister.protocols.guided_sums.settings import PURSE
+from cloister.records import FloatArray
 
 
 def estimate_round_noise(settings: FeddpSettings, server: FloatArray, numbers: Sequence[int]) -> tuple[RoundNoise, ...]:

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 
 from cloister.crypto import Stream
 from cloister.kmeans.lloyd import weighted_kmeans
-from cloister.kmeans.records import FloatArray
 from cloister.planning.families import FAMILIES, Family, plant_cluster
 from cloister.planning.model import Case, FamilyLoss, Range
 from cloister.planning.trial import CLIENTS_MOST, Scaling, Yardstick
 from cloister.planning.visibility import Planter, Visibility, find_smallest_cluster
 from cloister.privacy.placement import Aggregator
 from cloister.protocols.synopsis import Settings
+from cloister.records import FloatArray
 
 OnTrial = Callable[[str], None]
 """Told what was tried, once for each family or planted cluster of a case."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from cloister.data.columns import Column
+from cloister.columns import Column
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.crypto import Identity, Stream
 from cloister.planning.model import PartyBytes, Traffic
 from cloister.protocols.serverless import CODEC, RingParty, Terms, relay
+from cloister.records import IntArray
 from cloister.runtime import run_local
 from cloister.wire.codec import SESSION_BYTES
 
@@ -26,11 +26,11 @@ class _ZeroWalker:
     def begin(self, seed: bytes, session: bytes) -> None:
         """Nothing to draw."""
 
-    def contribute(self, round_: int) -> NDArray[np.int64]:
+    def contribute(self, round_: int) -> IntArray:
         """Zeros."""
         return np.zeros(self._length, dtype=np.int64)
 
-    def take(self, round_: int, total: NDArray[np.int64], members: int) -> None:
+    def take(self, round_: int, total: IntArray, members: int) -> None:
         """Nothing to move."""
 
 

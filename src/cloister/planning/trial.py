@@ -22,7 +22,6 @@ from cloister.crypto.stream import KEY_BYTES
 from cloister.data.synthetic import Sample
 from cloister.kmeans.kernel import cluster_sums
 from cloister.kmeans.lloyd import lloyd, weighted_kmeans
-from cloister.kmeans.records import ArrayRecords, FloatArray
 from cloister.privacy.placement import Aggregator
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import EPSILON_MOST, Budget
@@ -31,6 +30,7 @@ from cloister.protocols.guided_sums.query import Query
 from cloister.protocols.guided_sums.settings import PURSE
 from cloister.protocols.synopsis import Finding, Rehearsal, Settings, SharedThinking, rehearse
 from cloister.protocols.synopsis.pipeline import run_synopsis
+from cloister.records import ArrayRecords, FloatArray
 
 _RESTARTS, _ITERATIONS = 5, 100  # of k-means without privacy
 CLIENTS_MOST = 100

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from cloister.crypto import Stream
 from cloister.kmeans.lloyd import weighted_kmeans
-from cloister.kmeans.records import FloatArray
 from cloister.numeric import FixedPoint
 from cloister.planning.families import FAMILIES, Family, plant_cluster
 from cloister.planning.forecast import Effort
@@ -24,6 +23,7 @@ from cloister.privacy.units import Budget
 from cloister.privacy.zcdp import epsilon_of_rho
 from cloister.protocols.vertical.rehearsal import rehearse_vertical
 from cloister.protocols.vertical.settings import Settings
+from cloister.records import FloatArray
 
 OnTrial = Callable[[str], None]
 _RECORDS_EACH = 20  # made up for each cluster at least

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from math import exp, log
 
 from cloister.crypto import Stream
-from cloister.kmeans.records import FloatArray
 from cloister.planning.families import Planting
+from cloister.records import FloatArray
 
 _COARSE, _FINE = 2.0, 2.0**0.5  # the factor between two sizes, before and after the first turn
 _WARM_UP = 4  # trials that do not count

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.errors import LocalProtocolError
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Release
+from cloister.records import FloatArray
 
 _ROUND_UP = 1 + 2.0**-48  # more than the relative error of the few operations below
 _LEAST_ATTENUATION = 1e-300  # instead of an underflow to 0, which would round down
@@ -99,7 +99,7 @@ def ripple_of_rounding(variance: float) -> float:
     return float(_ripples(np.array([variance]))[0])
 
 
-def _ripples(variances: NDArray[np.float64]) -> NDArray[np.float64]:
+def _ripples(variances: FloatArray) -> FloatArray:
     """Return at least ln(theta_3(q) / theta_4(q)) = 4 (artanh q + artanh q^3 + ...), q = exp(-2 pi^2 variance).
 
     artanh(q^m) <= q^(m - 1) artanh(q), so the series is at most 4 artanh(q) / (1 - q^2): about 4 q. Infinite where q

@@ -15,11 +15,11 @@ from math import isqrt
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.errors import ConfigError
 from cloister.numeric import FixedPoint
 from cloister.privacy.units import Sensitivity
+from cloister.records import FloatArray, IntArray
 
 _MEAN_SQUARE_COORDINATE = 0.2025  # (2 * 0.225)^2: the average coordinate of a centre in Su et al., thesis 6.2.3
 
@@ -71,20 +71,20 @@ class SumCountEncoder:
             absolute = min(absolute, isqrt(d * self.norm_bound**2), self.norm_bound**2)
         return Sensitivity(l1=absolute + w, l2_squared=square + w**2)
 
-    def encode_sums(self, sums: NDArray[np.float64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    def encode_sums(self, sums: FloatArray, counts: IntArray) -> IntArray:
         """Turn exact sums and counts of bounded records into the integers that are released, (k, d + 1)."""
         return np.hstack([self.fixed_point.encode(sums), self.count_weight * counts[:, None]])
 
-    def decode_counts(self, total: NDArray[np.int64]) -> NDArray[np.float64]:
+    def decode_counts(self, total: IntArray) -> FloatArray:
         """Read the counts of a (noisy) total."""
-        counts: NDArray[np.float64] = total[:, -1] / self.count_weight
+        counts: FloatArray = total[:, -1] / self.count_weight
         return counts
 
-    def decode_sums(self, total: NDArray[np.int64]) -> NDArray[np.float64]:
+    def decode_sums(self, total: IntArray) -> FloatArray:
         """Read the sums of a (noisy) total, in [-1, 1] units."""
         return self.fixed_point.decode(total[:, :-1])
 
-    def bound(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def bound(self, points: FloatArray) -> FloatArray:
         """Shorten records that are longer than the norm bound; the result is on the grid and inside the bound.
 
         Coordinates are rounded towards zero after scaling, in integers, so that the norm cannot exceed the bound by
@@ -106,9 +106,9 @@ class SumCountEncoder:
 
 
 class Batches(Protocol):
-    """Records in batches; what :class:`cloister.kmeans.records.Records` offers, seen from below."""
+    """Records in batches; what :class:`cloister.records.Records` offers, seen from below."""
 
-    def batches(self) -> Iterator[NDArray[np.float64]]:
+    def batches(self) -> Iterator[FloatArray]:
         """Yield (n_b, d) arrays on the grid in [-1, 1]."""
 
 
@@ -126,7 +126,7 @@ class BoundedRecords:
         """The number of columns."""
         return self._encoder.dimensions
 
-    def batches(self) -> Iterator[NDArray[np.float64]]:
+    def batches(self) -> Iterator[FloatArray]:
         """Yield bounded batches."""
         for batch in self._records.batches():
             yield self._encoder.bound(batch)

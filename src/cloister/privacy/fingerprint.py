@@ -21,9 +21,9 @@ import hashlib
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.errors import ConfigError, DataError
+from cloister.records import FloatArray
 
 __all__ = ["FINGERPRINT_DIGITS", "fingerprint_label", "fingerprint_records"]
 
@@ -31,7 +31,7 @@ FINGERPRINT_DIGITS = 64  # hexadecimal: 256 bits
 _SALT_BYTES_MIN = 16
 
 
-def fingerprint_records(batches: Iterable[NDArray[np.float64]], *, salt: bytes, columns: int | None = None) -> str:
+def fingerprint_records(batches: Iterable[FloatArray], *, salt: bytes, columns: int | None = None) -> str:
     """Hash the content of a table, whatever the order of its records.
 
     Parameters

@@ -199,7 +199,7 @@ class Joint:
         _check_laplace(target)
         raise ConfigError(
             "joint noise is sampled by all parties together, so no holder adds noise that it drew alone; got a request "
-            "for one holder's noise. Sample it with cloister.gmw, or choose shared or local noise."
+            "for one holder's noise. Sample it with cloister.joint_noise, or choose shared or local noise."
         )
 
     def released_mechanism(self, target: Mechanism) -> Mechanism:

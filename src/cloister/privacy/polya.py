@@ -17,11 +17,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.errors import ConfigError
-
-IntArray = NDArray[np.int64]
+from cloister.records import IntArray
 
 
 class ByteSource(Protocol):

@@ -13,12 +13,12 @@ from threading import Lock
 from typing import Protocol, assert_never
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.crypto import SystemEntropy
 from cloister.errors import ConfigError, PrecisionError
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Mechanism
-from cloister.privacy.polya import IntArray, PolyaDifference, fold_to_geometric, thin_geometric
+from cloister.privacy.polya import PolyaDifference, fold_to_geometric, thin_geometric
+from cloister.records import IntArray
 
 MAX_SCALE = 2.0**40
 """Samples are 64-bit integers. At this scale one leaves them with a probability below exp(-2^22)."""
@@ -40,7 +40,7 @@ class Sampler(Protocol):
     def is_simulation(self) -> bool:
         """Whether whoever knows the seed knows the noise; what it protects is then not private."""
 
-    def draw(self, mechanism: Noise, entries: int, on_progress: OnProgress | None = None) -> NDArray[np.int64]:
+    def draw(self, mechanism: Noise, entries: int, on_progress: OnProgress | None = None) -> IntArray:
         """Draw ``entries`` independent samples."""
 
 
@@ -64,7 +64,7 @@ class ExactSampler:
     def __init__(self) -> None:
         self._entropy = SystemEntropy()
 
-    def draw(self, mechanism: Noise, entries: int, on_progress: OnProgress | None = None) -> NDArray[np.int64]:
+    def draw(self, mechanism: Noise, entries: int, on_progress: OnProgress | None = None) -> IntArray:
         """Draw ``entries`` independent samples, in batches.
 
         Parameters

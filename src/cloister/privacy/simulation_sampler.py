@@ -18,13 +18,13 @@ differs from what exact noise gives with a probability below 2^-24.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.crypto import Stream
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace
-from cloister.privacy.polya import IntArray, PolyaDifference, fold_to_geometric, thin_geometric
+from cloister.privacy.polya import PolyaDifference, fold_to_geometric, thin_geometric
 from cloister.privacy.samplers import Noise, OnProgress, check_draw, draw_in_batches
 from cloister.privacy.staircase import build_staircase
+from cloister.records import IntArray
 
 _BATCH_ENTRIES = 1 << 16  # temporaries stay in the second-level cache
 
@@ -47,7 +47,7 @@ class SimulationSampler:
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
 
-    def draw(self, mechanism: Noise, entries: int, on_progress: OnProgress | None = None) -> NDArray[np.int64]:
+    def draw(self, mechanism: Noise, entries: int, on_progress: OnProgress | None = None) -> IntArray:
         """Draw ``entries`` independent samples; the parameters are those of the exact sampler."""
         check_draw(mechanism, entries)
         return draw_in_batches(lambda count: self._draw_batch(mechanism, count), entries, _BATCH_ENTRIES, on_progress)

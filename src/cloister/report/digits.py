@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from cloister.data.columns import Column
+from cloister.columns import Column
 
 _MOST_DECIMALS = 9
 _LARGEST_PLAIN = 1e15

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from cloister.data.columns import Column
+from cloister.columns import Column
 from cloister.errors import ConfigError
 from cloister.privacy.card import PrivacyCard
 from cloister.report.result import CellBook, Evaluation, KChoice, Learned, NetworkTime, PartyTraffic, Result

@@ -10,7 +10,7 @@ from cloister.crypto import Stream
 from cloister.data import Table
 from cloister.kmeans.kernel import cluster_sums
 from cloister.kmeans.lloyd import lloyd, weighted_kmeans
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray
 from cloister.report.result import Evaluation
 
 _REFERENCE_RECORDS = 20_000

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.data.columns import column_highs, column_lows
+from cloister.columns import column_highs, column_lows
 from cloister.errors import ConfigError
 from cloister.report.document import decode_document, encode_document
 from cloister.report.labels import PartyLabels, is_labels_file, write_labels

@@ -12,10 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from cloister.errors import ConfigError
+from cloister.records import IntArray
 
 _PREFIX, _SUFFIX = "labels-", ".csv"
 _OWNER_ONLY = 0o600
@@ -40,7 +38,7 @@ class PartyLabels:
     party: str
     key_name: str
     keys: Sequence[object] = field(repr=False)
-    labels: NDArray[np.int64] = field(repr=False)
+    labels: IntArray = field(repr=False)
 
     def __post_init__(self) -> None:
         if len(self.keys) != len(self.labels):

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from cloister.data.columns import Column, to_unit
+from cloister.columns import Column, to_unit
 from cloister.errors import ConfigError, MissingExtraError
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray
 from cloister.report.curve import draw_curve
 from cloister.report.digits import format_number, format_quantity, format_value
 from cloister.report.result import Result

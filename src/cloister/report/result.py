@@ -13,12 +13,12 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
-from cloister.data.columns import Column
+from cloister.columns import Column
 from cloister.errors import ConfigError
-from cloister.kmeans.records import FloatArray
 from cloister.privacy.card import PrivacyCard
 from cloister.protocols.synopsis import KChoice
 from cloister.protocols.vertical.settings import CELLS_MOST
+from cloister.records import FloatArray
 
 __all__ = ["CellBook", "Evaluation", "KChoice", "Learned", "NetworkTime", "PartyTraffic", "Result"]
 

@@ -19,8 +19,8 @@ from cloister.data import scale_to_domain, separated_clusters, time_synth
 from cloister.data.separation import SYNTH_OVERLAPPING, SYNTH_SEPARATED
 from cloister.data.synthetic import Sample
 from cloister.errors import DataError
-from cloister.kmeans.records import FloatArray
 from cloister.numeric import FixedPoint
+from cloister.records import FloatArray
 
 CLUSTERS = {"iris": 3, "s1": 15, "birch2": 100, "lsun": 3, "house": 3, "adult": 3}
 """k of each file (FastLloyd table 2), in the order of figure 3's panels: 3c is birch2, 3f the highest dimension."""

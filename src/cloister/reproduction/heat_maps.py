@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray
 from cloister.reproduction.datasets import DrawnSet, Family
 from cloister.reproduction.drawing import make_figure, save_figure
 from cloister.reproduction.lab import Lab

@@ -14,7 +14,7 @@ import numpy as np
 from cloister.crypto import Stream
 from cloister.kmeans.assignment import ConstrainedExclusive, Membership
 from cloister.kmeans.kernel import ClusterSums
-from cloister.kmeans.records import ArrayRecords, FloatArray, Records
+from cloister.records import ArrayRecords, FloatArray, Records
 from cloister.reproduction.datasets import DataSet, load_points
 
 

@@ -11,16 +11,13 @@ import itertools
 import time
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
 from cloister.crypto import Identity, SeededEntropy
 from cloister.kmeans.assignment import Assignment
-from cloister.kmeans.records import ArrayRecords, FloatArray
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.samplers import ExactSampler, Noise, OnProgress
 from cloister.protocols.multiparty_lloyd import CODEC, Agreement, LloydParty, NoisePlan, Outcome, coordinate
 from cloister.protocols.synopsis import NoBooks
+from cloister.records import ArrayRecords, FloatArray, IntArray
 from cloister.reproduction.datasets import load_points
 from cloister.reproduction.trials import Trial, cap_records, make_plan
 from cloister.roles import Coordinator
@@ -57,7 +54,7 @@ class _TimedSampler:
         self.spent_s = 0.0
         self._sampler = ExactSampler()
 
-    def draw(self, mechanism: Noise, entries: int, on_progress: OnProgress | None = None) -> NDArray[np.int64]:
+    def draw(self, mechanism: Noise, entries: int, on_progress: OnProgress | None = None) -> IntArray:
         started_s = time.process_time()
         drawn = self._sampler.draw(mechanism, entries, on_progress)
         self.spent_s += time.process_time() - started_s

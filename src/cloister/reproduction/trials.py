@@ -12,7 +12,6 @@ from cloister.crypto import Stream
 from cloister.errors import InfeasibleError
 from cloister.kmeans import cluster_sums, nearest, random_in_domain, silhouette, sphere_packing
 from cloister.kmeans.assignment import Assignment, ConstrainedExclusive
-from cloister.kmeans.records import FloatArray
 from cloister.numeric import FixedPoint
 from cloister.privacy.placement import Aggregator, Joint, Placement
 from cloister.privacy.simulation_sampler import SimulationSampler
@@ -31,6 +30,7 @@ from cloister.protocols.fastlloyd.rounds import ROUNDS_MOST
 from cloister.protocols.multiparty_lloyd import NoisePlan
 from cloister.protocols.multiparty_lloyd.noise import NoiseKind
 from cloister.protocols.multiparty_lloyd.rules import ExactCentroids, ExactSums, Rule
+from cloister.records import FloatArray
 from cloister.reproduction.datasets import DataSet, load_points
 from cloister.reproduction.parts import RememberedFlow, deal_records
 

@@ -15,7 +15,6 @@ from cloister.errors import ConfigError
 from cloister.job import Job
 from cloister.job.feddp_checks import SERVER
 from cloister.job.feddp_section import FeddpSection
-from cloister.kmeans.records import FloatArray
 from cloister.numeric import FixedPoint
 from cloister.privacy.card_warnings import Circumstances
 from cloister.protocols.feddp import (
@@ -31,6 +30,7 @@ from cloister.protocols.feddp import (
 from cloister.protocols.guided_sums import Agreement, GuidedParty, NoBooks, SharedThinking, coordinate, envelope_of
 from cloister.protocols.multiparty_lloyd.agreement import MAX_RECORDS
 from cloister.protocols.synopsis.settings import SYNOPSIS
+from cloister.records import FloatArray
 from cloister.simulation.stage import Played, Stage, find_common_centres
 from cloister.simulation.synopsis import play_synopsis
 from cloister.simulation_desks import make_placement, open_desks

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from cloister.errors import LocalProtocolError
 from cloister.job.checks import COORDINATOR
 from cloister.kmeans.assignment import Assignment
-from cloister.kmeans.records import FloatArray
 from cloister.privacy.mechanisms import DiscreteLaplace
 from cloister.privacy.placement import Joint, Local, Shared
 from cloister.protocols.multiparty_lloyd import Agreement, Walker
 from cloister.protocols.serverless import CODEC, JointNoise, RingParty, Terms, relay
+from cloister.records import FloatArray
 from cloister.simulation.stage import Stage, Walked, find_common_centres
 from cloister.simulation_desks import Desks
 

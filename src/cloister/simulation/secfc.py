@@ -6,15 +6,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
-import numpy as np
 from msgspec.structs import replace as replace_fields
-from numpy.typing import NDArray
 
 from cloister.errors import ConfigError, LocalProtocolError, TooFewPartiesError
 from cloister.job import Job
 from cloister.job.checks import COORDINATOR
 from cloister.job.secfc_checks import resolve_code
-from cloister.kmeans.records import FloatArray, Records
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.calibration import calibrate_gaussian
 from cloister.privacy.card import PrivacyCard, make_card
@@ -34,6 +31,7 @@ from cloister.protocols.secfc import (
     SecfcParty,
     coordinate_secfc,
 )
+from cloister.records import FloatArray, IntArray, Records
 from cloister.simulation.alignment import Aligned, align_job
 from cloister.simulation.stage import Played, Stage, find_common_centres
 from cloister.simulation_desks import make_sampler
@@ -197,7 +195,7 @@ def _align(stage: Stage) -> Aligned | None:
     return aligned
 
 
-def _list_positions(job: Job, aligned: Aligned | None) -> Sequence[NDArray[np.int64] | None]:
+def _list_positions(job: Job, aligned: Aligned | None) -> Sequence[IntArray | None]:
     if aligned is None:
         return [None] * len(job.parties)
     return [aligned.alignments[party.name].places for party in job.parties]

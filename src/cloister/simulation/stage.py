@@ -12,11 +12,11 @@ from cloister.crypto import Entropy, Identity, make_entropy
 from cloister.data import Table, TableCheck, open_table
 from cloister.errors import LocalProtocolError, PrecisionError
 from cloister.job import Job
-from cloister.kmeans.records import FloatArray
 from cloister.numeric import FixedPoint
 from cloister.privacy.card import PrivacyCard
 from cloister.protocols.leakage import LeakageTable
 from cloister.protocols.vertical.settings import VERTICAL
+from cloister.records import FloatArray
 from cloister.report.labels import PartyLabels
 from cloister.report.result import CellBook, KChoice
 from cloister.roles import Coordinator, Party, Result

@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.crypto import make_entropy
 from cloister.data import to_unit
@@ -19,12 +18,12 @@ from cloister.data.id_column import read_id_cells
 from cloister.errors import ConfigError
 from cloister.job import Job
 from cloister.job.vertical_roles import VerticalRoles, resolve_vertical
-from cloister.kmeans.records import FloatArray
 from cloister.protocols.vertical.coordinator import coordinate_vertical
 from cloister.protocols.vertical.messages import CODEC
 from cloister.protocols.vertical.settings import VERTICAL, Settings
 from cloister.protocols.vertical_labels.agreement import LabelsAgreement
 from cloister.protocols.vertical_labels.parties import LabelsComputing, LabelsHolder, LabelsParty
+from cloister.records import FloatArray, IntArray
 from cloister.report.labels import PartyLabels
 from cloister.report.result import Result
 from cloister.runtime import LocalRun
@@ -195,7 +194,7 @@ def _describe_split(result: Result) -> ConfigError:
     )
 
 
-def _name_records(stage: Stage, place: int, exact_labels: NDArray[np.int64]) -> PartyLabels:
+def _name_records(stage: Stage, place: int, exact_labels: IntArray) -> PartyLabels:
     """Put one party's labels in the order of its table, each with its ID or row."""
     job, tables = stage.job, stage.vertical
     assert tables is not None

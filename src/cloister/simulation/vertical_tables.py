@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.data import Table, open_table, to_original
 from cloister.data.aligned_table import AlignedTable
@@ -22,6 +21,7 @@ from cloister.job import Job, JobParty
 from cloister.job.vertical_roles import resolve_form
 from cloister.numeric import FixedPoint
 from cloister.protocols.align import Alignment, Mode, check_alignments, check_ids, normalise_ids
+from cloister.records import IntArray
 from cloister.runtime.progress import OnProgress
 from cloister.simulation.alignment import Aligned, align_ids
 from cloister.simulation.sources import TableSource, check_source_names, find_source
@@ -103,7 +103,7 @@ def open_vertical_tables(
             alignments = aligned.alignments
     records = _count_rows(counts) if alignments is None else next(iter(alignments.values())).count
     _check_count(job, records, records_least)
-    in_order: NDArray[np.int64] = np.arange(records, dtype=np.int64)
+    in_order: IntArray = np.arange(records, dtype=np.int64)
     return VerticalTables(
         parties=tuple(
             AlignedTable(

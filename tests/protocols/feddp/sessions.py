@@ -7,7 +7,6 @@ from contextlib import nullcontext
 import numpy as np
 
 from cloister.crypto import SeededEntropy, Stream
-from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.placement import Aggregator
@@ -16,6 +15,7 @@ from cloister.privacy.units import Budget
 from cloister.protocols.feddp import CODEC, FeddpKnobs, FeddpSettings, bind_server, list_plan
 from cloister.protocols.guided_sums import Agreement, GuidedParty, NoBooks, SharedThinking, coordinate
 from cloister.protocols.guided_sums.party import derive_stream_key
+from cloister.records import ArrayRecords
 from cloister.runtime import run_local
 from tests.harness import SESSION, identity
 from tests.protocols.synopsis_session import RecordingSampler

@@ -3,7 +3,6 @@
 import numpy as np
 
 from cloister.crypto import Stream
-from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.privacy.units import Budget
 from cloister.protocols.feddp import FeddpOptions, FeddpSettings
@@ -12,6 +11,7 @@ from cloister.protocols.feddp.separation import MovedRecords, plan_relocation
 from cloister.protocols.feddp.simplification import simplify_server
 from cloister.protocols.guided_sums.guide import Guide
 from cloister.protocols.guided_sums.subspace import Subspace
+from cloister.records import ArrayRecords
 from tests.protocols.synopsis_steps import answer
 
 GROUPS = np.array([[-0.9, -0.9], [-0.9, -0.8999], [0.9, 0.9], [0.9, 0.8999], [0.0, 0.95]])

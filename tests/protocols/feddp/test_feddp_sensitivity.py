@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from cloister.crypto import Stream
 from cloister.errors import ConfigError
 from cloister.kmeans.offsets import sum_offsets
-from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.privacy.units import Budget, Unit
 from cloister.protocols.feddp import FeddpKnobs, FeddpOptions, FeddpSettings, bind_server, published
 from cloister.protocols.feddp import weights as weights_module
 from cloister.protocols.guided_sums import bounding, guide, moments, refinement
 from cloister.protocols.guided_sums.settings import PURSE
+from cloister.records import ArrayRecords
 from tests.protocols.feddp.sessions import make_mixture
 from tests.protocols.synopsis_steps import square
 

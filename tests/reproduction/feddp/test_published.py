@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from cloister.crypto import Stream
 from cloister.kmeans import lloyd, nicv
-from cloister.kmeans.records import ArrayRecords
 from cloister.numeric import FixedPoint
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget, Unit
 from cloister.protocols.feddp import FeddpSettings, rehearse_feddp
+from cloister.records import ArrayRecords
 from cloister.reproduction.feddp import published
 from cloister.reproduction.feddp.datasets import MixtureSet, load_study
 from cloister.reproduction.feddp.published import PublishedPlan, run_published_feddp

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.crypto import Stream
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray, IntArray
 
 __all__ = ["generate_customers", "write_customers"]
 
@@ -114,7 +114,7 @@ def write_customers(folder: Path) -> Path:
     return folder / "job.toml"
 
 
-def _generate_table(company: _Company, numbers: NDArray[np.int64], kinds: NDArray[np.intp]) -> str:
+def _generate_table(company: _Company, numbers: IntArray, kinds: NDArray[np.intp]) -> str:
     """Draw what one company knows of its customers, and write them down in its own order."""
     stream = Stream.from_seed(_SEED, "customers", company.name)
     noise: FloatArray = stream.normal(len(kinds), 2)

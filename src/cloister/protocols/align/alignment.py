@@ -20,11 +20,11 @@ from typing import Annotated, Literal
 import msgspec
 import numpy as np
 from msgspec import Meta, Struct
-from numpy.typing import NDArray
 
 from cloister.crypto.stream import encode_context
 from cloister.errors import ConfigError, DataError
 from cloister.protocols.align.terms import Mode
+from cloister.records import IntArray
 
 _Hex = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 _HOW = "Run: cloister align JOB.TOML --id COLUMN --out FOLDER"
@@ -51,7 +51,7 @@ class Alignment:
     mode: Mode
     digest: str
     records: int
-    rows: NDArray[np.int64]
+    rows: IntArray
     ids_sha256: str
 
     def __post_init__(self) -> None:
@@ -69,7 +69,7 @@ class Alignment:
         return int(self.rows.size)
 
     @property
-    def places(self) -> NDArray[np.int64]:
+    def places(self) -> IntArray:
         """The place of each row; -1 where it has none. Undoes ``rows``."""
         places = np.full(self.records, -1, dtype=np.int64)
         held = self.rows >= 0

@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.crypto import Stream
 from cloister.errors import RemoteProtocolError
 from cloister.protocols.align.blinding import POINT_BYTES
 from cloister.protocols.align.terms import Mode
+from cloister.records import IntArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Matching:
     """Where every point of every list stands; -1 for those without a place."""
 
-    places: tuple[NDArray[np.int64], ...]
+    places: tuple[IntArray, ...]
     count: int
     digest: bytes
     """Of the placed points in their order."""

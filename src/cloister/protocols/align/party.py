@@ -10,7 +10,6 @@ import hashlib
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.aggregation import SeedHolder
 from cloister.aggregation.seed_agreement import Ready
@@ -23,6 +22,7 @@ from cloister.protocols.align.blinding import ORDER, POINT_BYTES, BlindingKey, c
 from cloister.protocols.align.hashing import hash_to_points
 from cloister.protocols.align.messages import BlindPart, Delivered, Finish, MeetRing, Passed, RingMet, TakePlaces
 from cloister.protocols.align.terms import Mode, Terms
+from cloister.records import IntArray
 from cloister.roles import Message
 
 
@@ -66,7 +66,7 @@ class AlignParty:
         self._order = np.empty(0, dtype=np.int64)
         self._parts_blinded = [0] * terms.parties  # by hop
         self._elements_seen = 0
-        self._places: list[NDArray[np.int64]] = []
+        self._places: list[IntArray] = []
         self._alignment: Alignment | None = None
 
     @property
@@ -174,7 +174,7 @@ class AlignParty:
         return Ready()
 
 
-def _check_places(places: NDArray[np.int64], count: int, elements_seen: int, mode: Mode) -> None:
+def _check_places(places: IntArray, count: int, elements_seen: int, mode: Mode) -> None:
     """Refuse places that no matching of the lists could give."""
     held = places[places >= 0]
     fits = count <= elements_seen and held.size == np.unique(held).size and held.max(initial=-1) < count

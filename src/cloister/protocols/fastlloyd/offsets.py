@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.kmeans.assignment import Assignment
 from cloister.kmeans.offsets import sum_offsets
 from cloister.kmeans.postprocess import fold
-from cloister.kmeans.records import FloatArray, Records
 from cloister.privacy.units import Sensitivity
 from cloister.protocols.fastlloyd.relocation import relocate
 from cloister.protocols.multiparty_lloyd.rules import Last
+from cloister.records import FloatArray, IntArray, Records
 
 _DOUBT = 0.5
 """How much of the expected noise a step must exceed: a step is shortened by this part of noise^2 / step^2."""
@@ -93,13 +92,13 @@ class Offsets:
 
     def contribute(
         self, records: Records, centres: FloatArray, round_: int, assignment: Assignment, last: Last = None
-    ) -> NDArray[np.int64]:
+    ) -> IntArray:
         """One party's sums of offsets and weighted counts."""
         radii = self.find_radii(len(centres), round_, last)
         sums = sum_offsets(records, centres, radii, scale=self.scale, weight=self.count_weight)
         return np.delete(sums, self.dimensions, axis=1)  # the squared lengths are not released
 
-    def read_counts(self, total: NDArray[np.int64]) -> FloatArray:
+    def read_counts(self, total: IntArray) -> FloatArray:
         """The noisy counts."""
         counts: FloatArray = total[:, -1] / self.count_weight
         return counts
@@ -121,9 +120,7 @@ class Offsets:
         (radius,) = self._widen(round_, np.array([cluster_records]), deviation)
         return float(deviation * radius / self.scale / cluster_records)
 
-    def move(
-        self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int, last: Last = None
-    ) -> FloatArray:
+    def move(self, centres: FloatArray, total: IntArray, *, round_: int, members: int, last: Last = None) -> FloatArray:
         """Step by the average offset, as far as it stands out of the noise; fold; move idle clusters elsewhere."""
         radii = self.find_radii(len(centres), round_, last)[:, None]
         unit = radii / self.scale

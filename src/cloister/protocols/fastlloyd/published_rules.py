@@ -14,15 +14,14 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.errors import InfeasibleError
 from cloister.kmeans.assignment import Assignment, DistanceConstrained
 from cloister.kmeans.postprocess import fold, truncate
-from cloister.kmeans.records import FloatArray, Records
 from cloister.numeric import FixedPoint
 from cloister.privacy.units import Sensitivity
 from cloister.protocols.multiparty_lloyd.rules import Last, average_locally, sum_on_grid
+from cloister.records import FloatArray, IntArray, Records
 
 Correction = Literal["none", "truncate", "fold"]
 """What is done with a noisy value outside its domain (thesis 6.1.3)."""
@@ -120,13 +119,13 @@ class PublishedSums:
 
     def contribute(
         self, records: Records, centres: FloatArray, round_: int, assignment: Assignment, last: Last = None
-    ) -> NDArray[np.int64]:
+    ) -> IntArray:
         """S_li and w C_li as integers."""
         at_round = self.constraints.at_round(assignment, round_)
         with _blaming_alphas():
             return sum_on_grid(records, centres, at_round, self.fixed_point, self.count_weight)
 
-    def read_counts(self, total: NDArray[np.int64]) -> FloatArray:
+    def read_counts(self, total: IntArray) -> FloatArray:
         """The noisy counts."""
         counts: FloatArray = total[:, -1] / self.count_weight
         return counts
@@ -135,9 +134,7 @@ class PublishedSums:
         """The noise of the sum over the number of records."""
         return deviation * self.fixed_point.resolution / cluster_records
 
-    def move(
-        self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int, last: Last = None
-    ) -> FloatArray:
+    def move(self, centres: FloatArray, total: IntArray, *, round_: int, members: int, last: Last = None) -> FloatArray:
         """Correct, divide, correct (7.2.4). A count of zero has no quotient: its centre stays."""
         most = float(self.constraints.size_max)
         sums = correct(self.fixed_point.decode(total[:, :-1]), self.post.sums, -most, most)
@@ -182,7 +179,7 @@ class PublishedCentroids:
 
     def contribute(
         self, records: Records, centres: FloatArray, round_: int, assignment: Assignment, last: Last = None
-    ) -> NDArray[np.int64]:
+    ) -> IntArray:
         """S_li / (M C_li) as integers."""
         with _blaming_alphas():
             exact = self.constraints.at_round(assignment, round_).sums(records, centres)
@@ -192,15 +189,13 @@ class PublishedCentroids:
     def count_weight(self) -> None:
         """There are no counts."""
 
-    def read_counts(self, total: NDArray[np.int64]) -> None:
+    def read_counts(self, total: IntArray) -> None:
         """Counts are not released: that is what this step is for (thesis 5.4)."""
 
     def blur_centre(self, deviation: float, round_: int, cluster_records: float) -> float:
         """The noise is on the centre itself."""
         return deviation * self.fixed_point.resolution
 
-    def move(
-        self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int, last: Last = None
-    ) -> FloatArray:
+    def move(self, centres: FloatArray, total: IntArray, *, round_: int, members: int, last: Last = None) -> FloatArray:
         """Read the average over those who stayed."""
         return correct(total / self.fixed_point.scale * (self.parties / members), self.post.centres, -1.0, 1.0)

@@ -9,15 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.errors import ConfigError
 from cloister.kmeans.assignment import Assignment, Unconstrained
-from cloister.kmeans.records import FloatArray, Records
 from cloister.privacy.placement import Aggregator, Joint
 from cloister.privacy.samplers import Sampler
 from cloister.protocols.multiparty_lloyd import NoisePlan
 from cloister.protocols.multiparty_lloyd.rules import Rule
+from cloister.records import FloatArray, IntArray, Records
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -27,7 +26,7 @@ class Rehearsal:
     centres: FloatArray
     history: tuple[FloatArray, ...]
     """The centres after each round."""
-    totals: tuple[NDArray[np.int64], ...]
+    totals: tuple[IntArray, ...]
     """The sum of each round, noise included."""
 
 
@@ -65,7 +64,7 @@ def rehearse(
         raise ConfigError("a plan must come with a sampler to be rehearsed, and a rule with a number of rounds.")
     centres = start
     history: list[FloatArray] = []
-    totals: list[NDArray[np.int64]] = []
+    totals: list[IntArray] = []
     for round_ in range(1, rounds + 1):
         last = totals[-1] if totals else None
         exact = [rule.contribute(records, centres, round_, assignment, last) for records in parts]
@@ -78,11 +77,11 @@ def rehearse(
     return Rehearsal(centres=centres, history=tuple(history), totals=tuple(totals))
 
 
-def _draw(plan: NoisePlan, round_: int, entries: int, sampler: Sampler, parties: int) -> NDArray[np.int64]:
+def _draw(plan: NoisePlan, round_: int, entries: int, sampler: Sampler, parties: int) -> IntArray:
     """All noise of one round together."""
     target = plan.target_of(round_)
     if isinstance(plan.placement, Aggregator | Joint):
         return sampler.draw(target, entries)
     share = plan.placement.mechanism_for_share(target)
-    drawn: NDArray[np.int64] = np.sum([sampler.draw(share, entries) for _ in range(parties)], axis=0)
+    drawn: IntArray = np.sum([sampler.draw(share, entries) for _ in range(parties)], axis=0)
     return drawn

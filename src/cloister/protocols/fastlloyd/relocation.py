@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from cloister.kmeans.postprocess import fold
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray
 
 _IDLE = 0.2
 """A cluster is idle below this part of the average count ..."""

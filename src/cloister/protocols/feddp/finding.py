@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -11,7 +11,6 @@ import numpy as np
 
 from cloister.crypto.stream import Stream
 from cloister.errors import LocalProtocolError
-from cloister.kmeans.records import FloatArray
 from cloister.protocols.feddp.finding import FeddpFinding
 from cloister.protocols.feddp.projection import find_projection
 from cloister.protocols.feddp.published import run_published
@@ -29,6 +28,7 @@ from cloister.protocols.guided_sums.settings import PURSE
 from cloister.protocols.guided_sums.size import release_size, weigh_clients
 from cloister.protocols.guided_sums.swaps import Sketch
 from cloister.protocols.guided_sums.thinking import Pipeline
+from cloister.records import FloatArray
 
 _RADIUS_LEAST = 1e-6
 _CLEAR = 3.0  # times nearer to its own centre than to any other: Part 2 of Algorithm 5

@@ -17,7 +17,6 @@ import numpy as np
 from cloister.crypto.stream import Stream
 from cloister.kmeans.kernel import nearest
 from cloister.kmeans.lloyd import weighted_kmeans
-from cloister.kmeans.records import FloatArray, Records, iterate_chunks
 from cloister.numeric import find_reach
 from cloister.privacy.mechanisms import Release
 from cloister.protocols.feddp.finding import FeddpFinding
@@ -28,8 +27,9 @@ from cloister.protocols.guided_sums.agreement import release_of
 from cloister.protocols.guided_sums.bounding import clip_client
 from cloister.protocols.guided_sums.equal_centres import part_equal_centres
 from cloister.protocols.guided_sums.exact import UNITS, count_offsets, measure_lengths
-from cloister.protocols.guided_sums.query import Asking, IntArray, Query
+from cloister.protocols.guided_sums.query import Asking, Query
 from cloister.protocols.guided_sums.subspace import Subspace, fix_signs
+from cloister.records import FloatArray, IntArray, Records, iterate_chunks
 
 AUTHORS_CODE: Final = (
     "As printed, with the sensitivity Delta^2 of the outer products that the text derives. The authors' code differs: "

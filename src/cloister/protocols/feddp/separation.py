@@ -17,11 +17,11 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
 from cloister.kmeans.kernel import nearest
-from cloister.kmeans.records import FloatArray, Records
 from cloister.protocols.feddp.options import Separation
 from cloister.protocols.feddp.settings import FeddpSettings
 from cloister.protocols.feddp.weights import ask_weights
 from cloister.protocols.guided_sums.query import Asking, Query
+from cloister.records import FloatArray, Records
 
 NEAR = "records near each of the server's points"
 _GAP = 100.0  # times the widest group's diameter between two groups (proof of Lemma 16)

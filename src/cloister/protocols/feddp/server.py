@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from cloister.errors import ConfigError
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray
 
 POINTS_MOST = 100_000
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cloister.crypto import Stream
-from cloister.kmeans.records import FloatArray, Records
 from cloister.privacy.samplers import Sampler
 from cloister.protocols.feddp.finding import FeddpFinding
 from cloister.protocols.feddp.pipeline import bind_server
@@ -13,6 +12,7 @@ from cloister.protocols.feddp.settings import FEDDP, FeddpSettings
 from cloister.protocols.guided_sums.agreement import make_leakage
 from cloister.protocols.guided_sums.messages import make_codec
 from cloister.protocols.guided_sums.rehearsal import Rehearsal, rehearse
+from cloister.records import FloatArray, Records
 
 CODEC = make_codec(FEDDP)
 LEAKAGE = make_leakage(

@@ -7,7 +7,6 @@ from math import ceil, sqrt
 from typing import ClassVar, Final, Literal
 
 from cloister.errors import ConfigError
-from cloister.kmeans.records import FloatArray
 from cloister.protocols.feddp.options import FeddpOptions, count_simplify_rounds
 from cloister.protocols.feddp.published_noise import Bounds, PublishedNoise, calibrate_published
 from cloister.protocols.feddp.server import ServerStamp
@@ -15,6 +14,7 @@ from cloister.protocols.guided_sums.moments import moments_length
 from cloister.protocols.guided_sums.refinement import list_rounds
 from cloister.protocols.guided_sums.settings import GuidedSettings, RoundLimits, Slot, require
 from cloister.protocols.guided_sums.size import count_slot_length
+from cloister.records import FloatArray
 
 FEDDP: Final = "feddp"
 """The protocol's name, in jobs, in results and on the wire."""

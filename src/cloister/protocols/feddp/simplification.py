@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.crypto.stream import Stream
-from cloister.kmeans.records import FloatArray
 from cloister.protocols.feddp.options import count_simplify_rounds
 from cloister.protocols.feddp.settings import FeddpSettings
 from cloister.protocols.feddp.weights import ask_weights
 from cloister.protocols.guided_sums.query import IDLE, Asking
 from cloister.protocols.guided_sums.subspace import Subspace
+from cloister.records import FloatArray
 
 
 def simplify_server(

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from cloister.crypto.stream import Stream
 from cloister.kmeans.kernel import nearest
 from cloister.kmeans.lloyd import weighted_kmeans
-from cloister.kmeans.records import FloatArray, Records, iterate_chunks
 from cloister.protocols.feddp.settings import WEIGHTS, FeddpSettings
 from cloister.protocols.guided_sums.denoising import estimate_counts
-from cloister.protocols.guided_sums.query import Asking, IntArray, Query
+from cloister.protocols.guided_sums.query import Asking, Query
 from cloister.protocols.guided_sums.subspace import Subspace
+from cloister.records import FloatArray, IntArray, Records, iterate_chunks
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

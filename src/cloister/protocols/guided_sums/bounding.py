@@ -15,9 +15,9 @@ from math import isqrt, sqrt
 
 import numpy as np
 
-from cloister.kmeans.records import FloatArray
 from cloister.numeric import find_reach
-from cloister.protocols.guided_sums.query import Answer, Asking, IntArray, Query, relay
+from cloister.protocols.guided_sums.query import Answer, Asking, Query, relay
+from cloister.records import FloatArray, IntArray
 
 
 def bound_client(exact: IntArray | FloatArray, l2_squared: int) -> IntArray:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray
 
 _LEVELS = 60  # counts that the prior knows
 _STEPS = 60  # of EM

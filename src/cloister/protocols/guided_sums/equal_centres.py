@@ -6,7 +6,7 @@ import numpy as np
 
 from cloister.crypto.stream import Stream
 from cloister.kmeans.initialisation import random_in_domain
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray
 
 
 def part_equal_centres(centres: FloatArray, stream: Stream) -> FloatArray:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray
 
 UNITS = 2.0**20
 """Units in 1. With x and origin in [-1, 1]^d and d <= 2000, |x - origin|^2 <= 4 d UNITS^2 < 2^53."""

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from cloister.kmeans.kernel import nearest
 from cloister.kmeans.offsets import Join, Joined
-from cloister.kmeans.records import FloatArray
 from cloister.protocols.guided_sums.subspace import Subspace
 from cloister.protocols.guided_sums.swaps import SwapRule
+from cloister.records import FloatArray
 
 IN_SUBSPACE = SwapRule(clear=3.0, worth=2.0)
 

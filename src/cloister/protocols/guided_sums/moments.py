@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cloister.kmeans.records import FloatArray, Records, iterate_chunks
 from cloister.numeric import find_reach
 from cloister.protocols.guided_sums.exact import UNITS, count_offsets, measure_lengths
-from cloister.protocols.guided_sums.query import Asking, IntArray, Query
+from cloister.protocols.guided_sums.query import Asking, Query
 from cloister.protocols.guided_sums.settings import GuidedSettings
+from cloister.records import FloatArray, IntArray, Records, iterate_chunks
 
 # Weights of z_i z_i and z_i z_j (i < j) in the released vector. With 1 and sqrt 2 its norm would be |z|^2 and all its
 # entries equally noisy; 5 and 7 are integers with 7^2 = 2 * 5^2 - 1, so the squared norm is at most 25 |z|^4.

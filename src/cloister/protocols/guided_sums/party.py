@@ -14,12 +14,12 @@ from cloister.aggregation.seed_agreement import Ready
 from cloister.crypto import Entropy, Identity, derive_key
 from cloister.crypto.stream import encode_context
 from cloister.errors import DivergedError, LocalProtocolError, RemoteProtocolError
-from cloister.kmeans.records import FloatArray, Records
 from cloister.privacy.release import NoiseDuty, release
 from cloister.protocols.guided_sums.agreement import Agreement, release_of
 from cloister.protocols.guided_sums.messages import Confirm, Finish, MaskedUpdate, Round
-from cloister.protocols.guided_sums.query import IDLE, IntArray, Query
+from cloister.protocols.guided_sums.query import IDLE, Query
 from cloister.protocols.guided_sums.thinking import Finding, SharedThinking, Thought
+from cloister.records import FloatArray, IntArray, Records
 from cloister.roles import Message
 from cloister.wire import Array
 

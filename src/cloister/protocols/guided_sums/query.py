@@ -8,14 +8,12 @@ from math import isqrt
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.crypto.stream import encode_context
 from cloister.errors import LocalProtocolError
-from cloister.kmeans.records import Records
 from cloister.privacy.units import Sensitivity
+from cloister.records import IntArray, Records
 
-IntArray = NDArray[np.int64]
 Measure = Callable[[Records], IntArray]
 
 

@@ -13,12 +13,12 @@ import numpy as np
 
 from cloister.crypto.stream import Stream
 from cloister.kmeans.offsets import Join, sum_offsets
-from cloister.kmeans.records import FloatArray, Records
 from cloister.protocols.guided_sums.guide import Guide
-from cloister.protocols.guided_sums.query import IDLE, Asking, IntArray, Measure, Query
+from cloister.protocols.guided_sums.query import IDLE, Asking, Measure, Query
 from cloister.protocols.guided_sums.settings import GuidedSettings, Slot
 from cloister.protocols.guided_sums.shrinkage import shrink_steps
 from cloister.protocols.guided_sums.swaps import USUAL, Sketch, swap_centres
+from cloister.records import FloatArray, IntArray, Records
 
 _COUNT_PART = 6  # a count, and the square of the longest offset, weigh a sixth of that offset
 _CLIENT_COUNT_PART = 8  # a party's sums are short beside its counts: offsets cancel

@@ -14,15 +14,14 @@ import numpy as np
 
 from cloister.crypto import Stream
 from cloister.errors import LocalProtocolError
-from cloister.kmeans.records import Records
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism, Release
 from cloister.privacy.samplers import Sampler
 from cloister.protocols.guided_sums.agreement import release_of
-from cloister.protocols.guided_sums.query import IntArray
 from cloister.protocols.guided_sums.sampling import sample_parties
 from cloister.protocols.guided_sums.settings import GuidedSettings, Slot
 from cloister.protocols.guided_sums.thinking import Finding, Pipeline
 from cloister.protocols.noise_holders import is_by_coordinator
+from cloister.records import IntArray, Records
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray
 
 _EM_STEPS = 50
 

@@ -6,9 +6,9 @@ from math import isqrt
 
 import numpy as np
 
-from cloister.kmeans.records import Records
-from cloister.protocols.guided_sums.query import Asking, IntArray, Query
+from cloister.protocols.guided_sums.query import Asking, Query
 from cloister.protocols.guided_sums.settings import GuidedSettings
+from cloister.records import IntArray, Records
 
 SIZE_BINS = 20
 """Of the sizes of parties: 1, 2, 3 to 4, 5 to 8 and so on, each twice the last; more than 2^18 records share one."""

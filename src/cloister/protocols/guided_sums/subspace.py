@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cloister.kmeans.records import FloatArray
 from cloister.protocols.guided_sums.exact import count_offsets, project_offsets
+from cloister.records import FloatArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

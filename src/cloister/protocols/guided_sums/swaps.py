@@ -16,7 +16,7 @@ from scipy.spatial.distance import cdist
 from cloister.crypto.stream import Stream
 from cloister.kmeans.kernel import nearest
 from cloister.kmeans.lloyd import weighted_kmeans
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,9 +19,9 @@ from cloister.aggregation import Aggregate
 from cloister.crypto import Stream
 from cloister.crypto.stream import encode_context
 from cloister.errors import LocalProtocolError
-from cloister.kmeans.records import FloatArray
-from cloister.protocols.guided_sums.query import Asking, IntArray, Query
+from cloister.protocols.guided_sums.query import Asking, Query
 from cloister.protocols.guided_sums.settings import GuidedSettings
+from cloister.records import FloatArray, IntArray
 
 
 class Found(Protocol):

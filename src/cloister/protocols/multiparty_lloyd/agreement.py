@@ -14,7 +14,6 @@ from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
 from cloister.crypto import Stream
 from cloister.errors import ConfigError, PrecisionError
 from cloister.kmeans.initialisation import random_in_domain, sphere_packing
-from cloister.kmeans.records import FloatArray
 from cloister.numeric import FixedPoint, Ring, choose_ring
 from cloister.numeric.ring import RingBits
 from cloister.privacy.placement import Aggregator, Joint
@@ -22,6 +21,7 @@ from cloister.protocols.leakage import LeakageTable, Learns, Row
 from cloister.protocols.multiparty_lloyd.noise import NoisePlan
 from cloister.protocols.multiparty_lloyd.rules import ExactCentroids, ExactSums, Rule
 from cloister.protocols.noise_holders import COORDINATOR_SUBTRACTS, describe_break
+from cloister.records import FloatArray
 from cloister.wire.codec import DEFAULT_LIMIT_BYTES
 
 Variant = Literal[

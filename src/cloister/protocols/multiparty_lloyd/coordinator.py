@@ -14,7 +14,6 @@ from cloister.aggregation import Aggregate, agree_on_seed, sum_masked
 from cloister.aggregation.seed_agreement import OpenSession, Ready, expect, require_members
 from cloister.crypto import Entropy, Stream
 from cloister.errors import ConfigError
-from cloister.kmeans.records import FloatArray
 from cloister.privacy.release import NoiseDuty, release
 from cloister.protocols.multiparty_lloyd.agreement import Agreement
 from cloister.protocols.multiparty_lloyd.messages import (
@@ -26,6 +25,7 @@ from cloister.protocols.multiparty_lloyd.messages import (
     NaiveRound,
 )
 from cloister.protocols.multiparty_lloyd.rules import ExactSums
+from cloister.records import FloatArray, IntArray
 from cloister.roles import Ask, Check, Coordinator, Message, Replies
 from cloister.wire import Array
 
@@ -180,7 +180,7 @@ def _check_masked_update(agreement: Agreement) -> Check:
     return check
 
 
-def _local_update(reply: LocalUpdate, agreement: Agreement) -> NDArray[np.int64]:
+def _local_update(reply: LocalUpdate, agreement: Agreement) -> IntArray:
     return reply.update.to_numpy(np.int64, agreement.length).reshape(agreement.clusters, -1)
 
 

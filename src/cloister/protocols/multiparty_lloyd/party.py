@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.aggregation import Aggregate, MaskSchedule, SeedHolder
 from cloister.aggregation.seed_agreement import OpenSession, Ready, check_agreement
 from cloister.crypto import Entropy, Identity
 from cloister.errors import InfeasibleError, LocalProtocolError, RemoteProtocolError
 from cloister.kmeans.assignment import Assignment
-from cloister.kmeans.records import FloatArray, Records
 from cloister.privacy.release import NoiseDuty
 from cloister.protocols.multiparty_lloyd.agreement import Agreement
 from cloister.protocols.multiparty_lloyd.messages import (
@@ -22,6 +20,7 @@ from cloister.protocols.multiparty_lloyd.messages import (
     NaiveRound,
 )
 from cloister.protocols.multiparty_lloyd.walker import Walker
+from cloister.records import FloatArray, IntArray, Records
 from cloister.roles import Message
 from cloister.wire import Array
 
@@ -83,7 +82,7 @@ class LloydParty:
         return self._walker.centres
 
     @property
-    def released_totals(self) -> tuple[NDArray[np.int64], ...]:
+    def released_totals(self) -> tuple[IntArray, ...]:
         """The noisy sums and weighted counts of each round that this party has read; empty where no noise was added."""
         return self._walker.released_totals
 

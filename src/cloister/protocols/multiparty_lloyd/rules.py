@@ -10,22 +10,21 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.errors import PrecisionError, RemoteProtocolError
 from cloister.kmeans.assignment import Assignment, Unconstrained
 from cloister.kmeans.kernel import ClusterSums
 from cloister.kmeans.lloyd import update_centres
 from cloister.kmeans.postprocess import fold
-from cloister.kmeans.records import FloatArray, Records, iterate_chunks
 from cloister.numeric import FixedPoint
 from cloister.privacy.encoder import BoundedRecords, SumCountEncoder
 from cloister.privacy.units import Sensitivity
+from cloister.records import FloatArray, IntArray, Records, iterate_chunks
 
 _CHUNK_ROWS = 2**20  # of at most 30 fractional bits: their sums stay below 2^53
 
 
-Last = NDArray[np.int64] | None
+Last = IntArray | None
 """The sum of the round before, which everyone has seen; None in the first."""
 
 
@@ -41,12 +40,10 @@ class Rule(Protocol):
 
     def contribute(
         self, records: Records, centres: FloatArray, round_: int, assignment: Assignment, last: Last = None
-    ) -> NDArray[np.int64]:
+    ) -> IntArray:
         """One party's exact integers, (k, width)."""
 
-    def move(
-        self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int, last: Last = None
-    ) -> FloatArray:
+    def move(self, centres: FloatArray, total: IntArray, *, round_: int, members: int, last: Last = None) -> FloatArray:
         """The next centres, from the sum over ``members`` parties; a cluster that nobody joined keeps its own."""
 
 
@@ -65,7 +62,7 @@ class NoisyRule(Rule, Protocol):
     def sensitivity_of(self, round_: int) -> Sensitivity:
         """The largest norms of what one record contributes to a round."""
 
-    def read_counts(self, total: NDArray[np.int64]) -> FloatArray | None:
+    def read_counts(self, total: IntArray) -> FloatArray | None:
         """The noisy number of records of each cluster; None where it is not released."""
 
     def blur_centre(self, deviation: float, round_: int, cluster_records: float) -> float:
@@ -94,19 +91,17 @@ class ExactSums:
 
     def contribute(
         self, records: Records, centres: FloatArray, round_: int, assignment: Assignment, last: Last = None
-    ) -> NDArray[np.int64]:
+    ) -> IntArray:
         """S_li and C_li as integers: exact, since records lie on the fixed-point grid."""
         exact = _sum_within_cap(records, centres, assignment, self.max_records)
         return np.hstack([self.fixed_point.encode(exact.sums), exact.counts[:, None]])
 
-    def move(
-        self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int, last: Last = None
-    ) -> FloatArray:
+    def move(self, centres: FloatArray, total: IntArray, *, round_: int, members: int, last: Last = None) -> FloatArray:
         """Divide; refuses sums that no honest records could give."""
         self.check_sums(total, count_max=members * self.max_records)
         return update_centres(self.fixed_point.decode(total[:, :-1]), total[:, -1], centres)
 
-    def check_sums(self, total: NDArray[np.int64], *, count_max: int) -> None:
+    def check_sums(self, total: IntArray, *, count_max: int) -> None:
         """Refuse a negative count, or a sum larger than its count allows: a liar is noticed only if it is clumsy."""
         sums, counts = total[:, :-1], total[:, -1:]
         if (counts < 0).any() or (counts > count_max).any():
@@ -136,14 +131,12 @@ class ExactCentroids:
 
     def contribute(
         self, records: Records, centres: FloatArray, round_: int, assignment: Assignment, last: Last = None
-    ) -> NDArray[np.int64]:
+    ) -> IntArray:
         """Scaled local centres; an empty local cluster leaves its centre where it is."""
         exact = _sum_within_cap(records, centres, assignment, self.max_records)
         return self.fixed_point.encode(average_locally(exact, centres) / self.parties)
 
-    def move(
-        self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int, last: Last = None
-    ) -> FloatArray:
+    def move(self, centres: FloatArray, total: IntArray, *, round_: int, members: int, last: Last = None) -> FloatArray:
         """Average over those who stayed.
 
         Parties scale by the agreed M before anyone knows who will drop out: the average is the sum times M / members.
@@ -177,7 +170,7 @@ def _sum_within_cap(records: Records, centres: FloatArray, assignment: Assignmen
 
 def sum_on_grid(
     records: Records, centres: FloatArray, assignment: Assignment, fixed_point: FixedPoint, count_weight: int
-) -> NDArray[np.int64]:
+) -> IntArray:
     """Sums of records and weighted counts of clusters as integers, (k, d + 1), whatever the records are and many.
 
     Where each record joins its nearest centre, one record changes one cluster by its own integers, exactly: records
@@ -214,14 +207,12 @@ class BoundedSums:
 
     def contribute(
         self, records: Records, centres: FloatArray, round_: int, assignment: Assignment, last: Last = None
-    ) -> NDArray[np.int64]:
+    ) -> IntArray:
         """Sums of records that have passed the norm bound."""
         bounded = BoundedRecords(records, self.encoder)
         return sum_on_grid(bounded, centres, assignment, self.encoder.fixed_point, self.encoder.count_weight)
 
-    def move(
-        self, centres: FloatArray, total: NDArray[np.int64], *, round_: int, members: int, last: Last = None
-    ) -> FloatArray:
+    def move(self, centres: FloatArray, total: IntArray, *, round_: int, members: int, last: Last = None) -> FloatArray:
         """Divide noisy sums by noisy counts and fold the centres back (thesis 6.1.3); all of it post-processing.
 
         A cluster whose noisy count is below one keeps its centre: its sum is noise.
@@ -241,7 +232,7 @@ class BoundedSums:
         """The encoder's, in every round."""
         return self.encoder.sensitivity
 
-    def read_counts(self, total: NDArray[np.int64]) -> FloatArray:
+    def read_counts(self, total: IntArray) -> FloatArray:
         """The noisy counts."""
         return self.encoder.decode_counts(total)
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from copy import copy
 
-import numpy as np
-from numpy.typing import NDArray
-
 from cloister.crypto import Stream
 from cloister.errors import ConfigError
 from cloister.kmeans.assignment import Assignment, Unconstrained
-from cloister.kmeans.records import FloatArray, Records
 from cloister.privacy.placement import Joint
 from cloister.privacy.release import NoiseDuty, release
 from cloister.protocols.multiparty_lloyd.agreement import Agreement
 from cloister.protocols.multiparty_lloyd.rules import Last
+from cloister.records import FloatArray, IntArray, Records
 
 
 class Walker:
@@ -57,7 +54,7 @@ class Walker:
         self.centres: FloatArray | None = None
         self.taken = 0
         """How many rounds' sums are in the centres."""
-        self.released_totals: tuple[NDArray[np.int64], ...] = ()
+        self.released_totals: tuple[IntArray, ...] = ()
         """The noisy sums of the rounds taken; empty where no noise was added."""
 
     def begin(self, seed: bytes, session: bytes) -> None:
@@ -68,7 +65,7 @@ class Walker:
         """A walker that goes on from here on its own: for steps that may turn out to be invalid."""
         return copy(self)
 
-    def contribute(self, round_: int) -> NDArray[np.int64]:
+    def contribute(self, round_: int) -> IntArray:
         """The vector of one round: exact integers, plus our noise where the parties add it.
 
         Our books are charged before the vector leaves. A round must be asked for once.
@@ -86,7 +83,7 @@ class Walker:
         share = plan.placement.mechanism_for_share(plan.target_of(round_))
         return release(exact, event, duty=self._duty, share=share)
 
-    def take(self, round_: int, total: NDArray[np.int64], members: int) -> None:
+    def take(self, round_: int, total: IntArray, members: int) -> None:
         """Move the centres by the sum of a round over so many parties; raises before anything has changed."""
         assert self.centres is not None
         shaped = total.reshape(self._agreement.clusters, -1)

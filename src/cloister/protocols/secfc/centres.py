@@ -7,7 +7,6 @@ records, so it is coded as a record is: l + t shares give it back, and what they
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.crypto.keyed_box import TAG_BYTES, open_keyed
 from cloister.crypto.stream import Context
@@ -16,6 +15,7 @@ from cloister.protocols.secfc.agreement import SecfcAgreement
 from cloister.protocols.secfc.labels import LabelBook
 from cloister.protocols.secfc.messages import Parcel
 from cloister.protocols.secfc.words import WORD_BYTES, read_words
+from cloister.records import IntArray
 
 
 def name_sum_share(session: bytes, sender: int, owners: bytes, book: LabelBook) -> tuple[Context, ...]:
@@ -36,7 +36,7 @@ def open_sums(
     session: bytes,
     owners: bytes,
     book: LabelBook,
-) -> NDArray[np.int64]:
+) -> IntArray:
     """Return the exact sums (k, d), on the integer grid, from l + t clients' boxes."""
     senders = [parcel.party for parcel in parcels]
     within = senders and senders[-1] <= agreement.parties

@@ -18,7 +18,6 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.aggregation import pack_members
 from cloister.aggregation.seed_agreement import Ready, agree_on_seed_and_keys, expect, require_members
@@ -45,6 +44,7 @@ from cloister.protocols.secfc.messages import (
     SumShares,
 )
 from cloister.protocols.secfc.partition import Partition, draw_labels
+from cloister.records import IntArray
 from cloister.roles import Ask, Check, Coordinator, Message, Replies
 from cloister.wire import Array
 
@@ -74,7 +74,7 @@ class Outcome:
     """
 
     labels: Labels = field(repr=False)
-    counts: NDArray[np.int64]
+    counts: IntArray
     converged: bool
     rounds: int
     separated: bool

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.aggregation import unpack_members
 from cloister.crypto.keyed_box import seal_keyed
@@ -23,6 +22,7 @@ from cloister.protocols.secfc.layout import Layout
 from cloister.protocols.secfc.messages import LabelNews, Measure, Measured, RevealSums, SumShares
 from cloister.protocols.secfc.pads import CirclePads
 from cloister.protocols.secfc.words import write_words
+from cloister.records import IntArray
 from cloister.wire import Array
 
 _MOVED_COST = 8  # a record that moved is read, squared and added twice, out of order: so many times one that is summed
@@ -165,7 +165,7 @@ def read_final(news: LabelNews, book: LabelBook, agreement: SecfcAgreement) -> L
     return labels
 
 
-def _check_columns(columns: tuple[int, ...], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def _check_columns(columns: tuple[int, ...], counts: IntArray) -> IntArray:
     """Return the asked clusters; each must have records, for an empty one has no centre."""
     rising = columns and list(columns) == sorted(set(columns)) and columns[-1] < len(counts)
     if not rising or not counts[list(columns)].all():

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from cloister.errors import RemoteProtocolError
 from cloister.protocols.secfc.messages import LabelNews
+from cloister.records import IntArray
 from cloister.wire import Array
 
 Labels = NDArray[np.int32]
@@ -80,7 +81,7 @@ class LabelBook:
             self.digest = hashlib.sha256(labels.astype("<i4", copy=False).tobytes()).digest()
 
 
-def count_labels(labels: Labels, clusters: int) -> NDArray[np.int64]:
+def count_labels(labels: Labels, clusters: int) -> IntArray:
     """Return how many records each cluster has."""
     return np.bincount(labels + 1, minlength=clusters + 1)[1:].astype(np.int64)
 

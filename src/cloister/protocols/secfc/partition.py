@@ -9,12 +9,12 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.crypto import Stream
 from cloister.errors import DataError
 from cloister.field import Distances, Field, Words, find_nearest
 from cloister.protocols.secfc.labels import NO_CLUSTER, Labels, count_labels
+from cloister.records import FloatArray, IntArray
 
 _CLOSE = 2.0**-40  # ratios of doubles are within 2^-50 of the true ones: what differs by more needs no second look
 _SEPARATION = 9  # 1/3 of the distance is 1/9 of its square
@@ -110,7 +110,7 @@ class Partition:
         ratios = _ratios(self.distances, self._measured_counts)
         return float(ratios.min(axis=1).sum()) if len(ratios) else 0.0
 
-    def _relabel(self, labels: Labels, counts: NDArray[np.int64]) -> bool:
+    def _relabel(self, labels: Labels, counts: IntArray) -> bool:
         """Take new labels, and note which clusters have other members now."""
         moved = labels != self.labels
         touched = np.zeros(self._clusters + 1, dtype=bool)  # the last place answers for label -1
@@ -121,7 +121,7 @@ class Partition:
         return bool(moved.any())
 
 
-def separate_groups(distances: Distances, counts: NDArray[np.int64]) -> Labels:
+def separate_groups(distances: Distances, counts: IntArray) -> Labels:
     """Return S'_h = {i : |x_i - mu_h| <= |x_i - mu_s| / 3 for all s != h}, as labels; exact.
 
     Only the nearest centre can meet it; where several are at distance 0, the lowest index takes the record.
@@ -143,7 +143,7 @@ def separate_groups(distances: Distances, counts: NDArray[np.int64]) -> Labels:
     return np.where(inside, nearest, NO_CLUSTER).astype(np.int32)
 
 
-def refill_empty(labels: Labels, distances: Distances, counts: NDArray[np.int64]) -> Labels:
+def refill_empty(labels: Labels, distances: Distances, counts: IntArray) -> Labels:
     """Return the labels with the farthest records moved, one to each empty cluster in turn; exact."""
     sizes = count_labels(labels, len(counts))
     measured, labels = labels, labels.copy()
@@ -161,7 +161,7 @@ def refill_empty(labels: Labels, distances: Distances, counts: NDArray[np.int64]
     return labels
 
 
-def _ratios(distances: Distances, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+def _ratios(distances: Distances, counts: IntArray) -> FloatArray:
     """Return d'_ih / c_h^2 as doubles, within a relative 2^-50; infinite for empty clusters."""
     squares = counts.astype(np.float64) ** 2
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -170,7 +170,7 @@ def _ratios(distances: Distances, counts: NDArray[np.int64]) -> NDArray[np.float
     return ratios
 
 
-def _exact_ratio(distances: Distances, counts: NDArray[np.int64], row: int, column: int) -> Fraction:
+def _exact_ratio(distances: Distances, counts: IntArray, row: int, column: int) -> Fraction:
     """Return d'_ih / c_h^2 of one record and one cluster that is not empty."""
     high = 0 if distances.high is None else int(distances.high[row, column])
     return Fraction((high << 64) + int(distances.low[row, column]), int(counts[column]) ** 2)

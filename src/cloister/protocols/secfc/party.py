@@ -15,13 +15,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.aggregation import SeedHolder, unpack_members
 from cloister.aggregation.seed_agreement import Ready
 from cloister.crypto import Entropy, Identity, Stream
 from cloister.errors import LocalProtocolError, RemoteProtocolError
-from cloister.kmeans.records import FloatArray, Records
 from cloister.protocols.secfc.agreement import SecfcAgreement
 from cloister.protocols.secfc.centres import open_sums
 from cloister.protocols.secfc.holder import ShareHolder, read_final
@@ -38,6 +36,7 @@ from cloister.protocols.secfc.messages import (
     SealedShares,
 )
 from cloister.protocols.secfc.sharing import ShareExchange, check_positions, round_records
+from cloister.records import FloatArray, IntArray, Records
 from cloister.roles import Message
 
 
@@ -59,8 +58,8 @@ class Finding:
     """
 
     labels: Labels = field(repr=False)
-    own_rows: NDArray[np.int64] = field(repr=False)
-    counts: NDArray[np.int64]
+    own_rows: IntArray = field(repr=False)
+    counts: IntArray
     centres: FloatArray | None
 
     @property
@@ -95,7 +94,7 @@ class SecfcParty:
         identity: Identity,
         entropy: Entropy,
         session: bytes,
-        positions: NDArray[np.int64] | None = None,
+        positions: IntArray | None = None,
     ) -> None:
         self._number = number
         self._agreement = agreement
@@ -269,7 +268,7 @@ class SecfcParty:
         self._finding = Finding(labels=labels, own_rows=self._find_own(layout), counts=counts, centres=centres)
         return Ready()
 
-    def _find_own(self, layout: Layout) -> NDArray[np.int64]:
+    def _find_own(self, layout: Layout) -> IntArray:
         """Return the indices of our records."""
         if self._positions is not None:
             return self._positions

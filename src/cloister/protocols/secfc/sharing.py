@@ -15,11 +15,11 @@ from cloister.crypto import Stream
 from cloister.crypto.keyed_box import open_keyed, seal_keyed
 from cloister.errors import DataError, LocalProtocolError, RemoteProtocolError
 from cloister.field import CodedRecords, Words
-from cloister.kmeans.records import Records
 from cloister.protocols.secfc.agreement import SecfcAgreement
 from cloister.protocols.secfc.layout import Layout
 from cloister.protocols.secfc.messages import Parcel
 from cloister.protocols.secfc.words import read_words, write_words
+from cloister.records import IntArray, Records
 
 
 def round_records(records: Records, agreement: SecfcAgreement) -> NDArray[np.int32]:
@@ -36,7 +36,7 @@ def round_records(records: Records, agreement: SecfcAgreement) -> NDArray[np.int
     return np.concatenate(parts)
 
 
-def check_positions(positions: NDArray[np.int64] | None, count: int, agreement: SecfcAgreement) -> None:
+def check_positions(positions: IntArray | None, count: int, agreement: SecfcAgreement) -> None:
     """Refuse positions in the union that do not fit: none without one, and one different place for each record."""
     if (positions is None) == agreement.union:
         raise LocalProtocolError("records must have positions in the union exactly where membership is private.")
@@ -74,7 +74,7 @@ class ShareExchange:
         agreement: SecfcAgreement,
         layout: Layout,
         exact_points: NDArray[np.int32],
-        positions: NDArray[np.int64] | None,
+        positions: IntArray | None,
         secrets: Mapping[int, bytes],
         stream: Stream,
     ) -> None:
@@ -140,7 +140,7 @@ class ShareExchange:
         table = self._table if kept == everyone else self._table[:, self.layout.select(kept)]
         return self.layout.keep(kept), CodedRecords(self._agreement.field, table)
 
-    def _exact_rows(self, chunk: int) -> NDArray[np.int64]:
+    def _exact_rows(self, chunk: int) -> IntArray:
         """Our rows of a chunk; with membership private, zeros where a record of the union is not ours."""
         rows = self.layout.own_rows_in(self._number, chunk)
         if self._positions is None:

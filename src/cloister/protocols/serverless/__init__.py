@@ -3,7 +3,7 @@
 M parties hold an integer vector each round and learn its sum over the members S of the round. A relay carries the
 messages and deals randomness; it adds nothing and can read nothing. Who puts noise where is not decided here: with
 *local* noise or noise *shares* it is in each party's vector already (7.3.1, 7.3.3), with *joint* noise the members draw
-it together inside secure computation and add their shares of it (7.3.2, :mod:`cloister.gmw`).
+it together inside secure computation and add their shares of it (7.3.2, :mod:`cloister.joint_noise`).
 
 The ring of 7.3.1, as printed, lets the two neighbours of a party subtract what it received from what it sent. So here
 

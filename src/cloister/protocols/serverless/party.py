@@ -23,7 +23,7 @@ from cloister.aggregation import unpack_members
 from cloister.aggregation.seed_agreement import Ready
 from cloister.crypto import Entropy, Identity
 from cloister.errors import LocalProtocolError, RemoteProtocolError
-from cloister.gmw import JointSampler
+from cloister.joint_noise import JointSampler
 from cloister.protocols.serverless.introduction import Introduction
 from cloister.protocols.serverless.keyring import Keyring
 from cloister.protocols.serverless.messages import (

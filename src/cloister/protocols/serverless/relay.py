@@ -25,7 +25,7 @@ from cloister.crypto import Entropy
 from cloister.crypto.keyed_box import TAG_BYTES
 from cloister.crypto.secret_sharing import SHARE_BYTES
 from cloister.errors import RemoteProtocolError, TooFewPartiesError
-from cloister.gmw import deal
+from cloister.joint_noise import deal
 from cloister.protocols.serverless.messages import (
     AddVector,
     Attempt,

@@ -7,16 +7,14 @@ from functools import cache
 from math import inf
 from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from cloister.aggregation.own_mask import MASK_KEY_BYTES
 from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
 from cloister.crypto.keyed_box import TAG_BYTES
 from cloister.crypto.secret_sharing import SHARE_BYTES
 from cloister.errors import ConfigError
-from cloister.gmw import JointLaplace
+from cloister.joint_noise import JointLaplace
 from cloister.numeric import Ring
+from cloister.records import IntArray
 from cloister.wire.codec import DEFAULT_LIMIT_BYTES
 
 _PARCEL_BYTES = 8  # party number and MessagePack around a box
@@ -28,10 +26,10 @@ class Walker(Protocol):
     def begin(self, seed: bytes, session: bytes) -> None:
         """Take the seed that all parties know and the relay does not; given once, before anything else."""
 
-    def contribute(self, round_: int) -> NDArray[np.int64]:
+    def contribute(self, round_: int) -> IntArray:
         """Charge this party's books and return its vector with its own noise; asked for once a round, in order."""
 
-    def take(self, round_: int, total: NDArray[np.int64], members: int) -> None:
+    def take(self, round_: int, total: IntArray, members: int) -> None:
         """Take the sum of a round over so many parties; given once a round, in order, none left out.
 
         A sum that cannot be is refused with :class:`~cloister.errors.RemoteProtocolError`, before anything has changed.

@@ -15,6 +15,7 @@ from cloister.errors import RemoteProtocolError
 from cloister.protocols.serverless.keyring import Keyring, cut_shares
 from cloister.protocols.serverless.messages import Attempt, Parcel, Total
 from cloister.protocols.serverless.terms import Terms
+from cloister.records import IntArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +23,7 @@ class OpenedTotal:
     """The sum of one round and how many are in it."""
 
     round: int
-    total: NDArray[np.int64]
+    total: IntArray
     members: int
 
 

@@ -7,12 +7,12 @@ from math import sqrt
 
 import numpy as np
 
-from cloister.kmeans.records import FloatArray
 from cloister.protocols.guided_sums.moments import release_moments
 from cloister.protocols.guided_sums.query import Asking
 from cloister.protocols.guided_sums.shrinkage import shrink_mean
 from cloister.protocols.guided_sums.subspace import Subspace, fix_signs
 from cloister.protocols.synopsis.settings import Settings
+from cloister.records import FloatArray
 
 _AXES_PER_CLUSTER = 2  # k centres span k - 1 directions; noise mixes these with others, so as many again are kept
 _FLUCTUATION = 1.03  # the largest eigenvalues of noise lie up to some 3 % beyond where the semicircle law has them

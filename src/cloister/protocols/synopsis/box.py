@@ -7,10 +7,10 @@ from math import isqrt
 
 import numpy as np
 
-from cloister.kmeans.records import FloatArray, Records, iterate_chunks
 from cloister.protocols.guided_sums.denoising import estimate_counts
-from cloister.protocols.guided_sums.query import IDLE, Asking, IntArray, Query
+from cloister.protocols.guided_sums.query import IDLE, Asking, Query
 from cloister.protocols.synopsis.settings import BOX_BINS, Settings
+from cloister.records import FloatArray, IntArray, Records, iterate_chunks
 
 _LEAST_SIGNAL = 15.0  # records over noise in a column's histogram: with less, the cut is a guess
 _PRICE = 16.0  # of leaving all records outside, where halving the box is worth log 2

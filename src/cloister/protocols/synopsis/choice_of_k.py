@@ -28,10 +28,10 @@ from msgspec import Meta, Struct
 from scipy.spatial.distance import cdist
 
 from cloister.crypto.stream import Stream
-from cloister.kmeans.records import FloatArray
 from cloister.protocols.synopsis.grid import Grid
 from cloister.protocols.synopsis.settings import Settings
 from cloister.protocols.synopsis.start import Histogram, cluster_cells, denoise_histogram
+from cloister.records import FloatArray
 
 _ALL_UP_TO = 30  # each k is tried up to here; then steps grow
 _STEP = 0.1  # of k

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cloister.kmeans.records import FloatArray, Records, iterate_chunks
-from cloister.protocols.guided_sums.query import IntArray
 from cloister.protocols.guided_sums.subspace import Subspace
+from cloister.records import FloatArray, IntArray, Records, iterate_chunks
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -29,7 +27,7 @@ class Grid:
 
     low: FloatArray
     high: FloatArray
-    bins: NDArray[np.int64]
+    bins: IntArray
     subspace: Subspace | None = None
 
     @property
@@ -64,7 +62,7 @@ class Grid:
             counts += np.bincount(self.find_cells(points), minlength=self.cells)
         return counts
 
-    def find_cells(self, points: FloatArray) -> NDArray[np.int64]:
+    def find_cells(self, points: FloatArray) -> IntArray:
         """Return the cell of each point."""
         cells = np.zeros(len(points), dtype=np.int64)
         used = np.flatnonzero(self.bins > 1)
@@ -77,7 +75,7 @@ class Grid:
         return cells
 
 
-def choose_bins(sides: FloatArray, cells_max: float) -> NDArray[np.int64]:
+def choose_bins(sides: FloatArray, cells_max: float) -> IntArray:
     """Cut the axis with the longest cells once more, as long as there are at most ``cells_max`` cells."""
     bins = np.ones(len(sides), dtype=np.int64)
     cells = 1.0

@@ -11,7 +11,6 @@ from typing import Literal
 
 import numpy as np
 
-from cloister.kmeans.records import FloatArray
 from cloister.protocols.guided_sums.query import IDLE, Asking
 from cloister.protocols.guided_sums.settings import PURSE
 from cloister.protocols.guided_sums.subspace import Subspace
@@ -21,6 +20,7 @@ from cloister.protocols.synopsis.grid import Grid, choose_bins
 from cloister.protocols.synopsis.middle import find_middle, find_radius
 from cloister.protocols.synopsis.settings import Settings
 from cloister.protocols.synopsis.start import Start
+from cloister.records import FloatArray
 
 Route = Literal["direct", "projected"]
 

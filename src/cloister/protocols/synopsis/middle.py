@@ -6,12 +6,12 @@ from math import isqrt, sqrt
 
 import numpy as np
 
-from cloister.kmeans.records import FloatArray, Records, iterate_chunks
 from cloister.numeric import find_reach
 from cloister.protocols.guided_sums.exact import UNITS, count_offsets, measure_lengths
-from cloister.protocols.guided_sums.query import Asking, IntArray, Query
+from cloister.protocols.guided_sums.query import Asking, Query
 from cloister.protocols.guided_sums.shrinkage import shrink_mean
 from cloister.protocols.synopsis.settings import NORM_BINS, Settings
+from cloister.records import FloatArray, IntArray, Records, iterate_chunks
 
 _COUNT_PART = 4  # in the sum of all records, a count weighs a quarter of the longest record
 _CLIPPED = 0.5  # the part of the records that may be further away than the radius: the median

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from cloister.crypto.stream import Stream
-from cloister.kmeans.records import FloatArray
 from cloister.protocols.guided_sums.bounding import bound_answers
 from cloister.protocols.guided_sums.equal_centres import part_equal_centres
 from cloister.protocols.guided_sums.query import Asking
@@ -25,6 +24,7 @@ from cloister.protocols.synopsis.choice_of_k import KChoice, choose_k
 from cloister.protocols.synopsis.ground import Route, find_ground, widen_radii
 from cloister.protocols.synopsis.settings import Settings
 from cloister.protocols.synopsis.start import cluster_cells, release_histogram
+from cloister.records import FloatArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

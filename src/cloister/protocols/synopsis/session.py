@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 
 from cloister.crypto import Entropy, Identity, Stream
-from cloister.kmeans.records import Records
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.samplers import Sampler
 from cloister.protocols.guided_sums import rehearsal
@@ -17,6 +16,7 @@ from cloister.protocols.guided_sums.rehearsal import Rehearsal
 from cloister.protocols.guided_sums.thinking import SharedThinking
 from cloister.protocols.synopsis.pipeline import Finding, run_synopsis
 from cloister.protocols.synopsis.settings import SYNOPSIS, Settings
+from cloister.records import Records
 
 CODEC = make_codec(SYNOPSIS)
 LEAKAGE = make_leakage(

@@ -10,11 +10,11 @@ import numpy as np
 from cloister.crypto.stream import Stream
 from cloister.kmeans.kernel import nearest
 from cloister.kmeans.lloyd import weighted_kmeans
-from cloister.kmeans.records import FloatArray, Records
 from cloister.protocols.guided_sums.denoising import estimate_counts
-from cloister.protocols.guided_sums.query import Asking, IntArray, Query
+from cloister.protocols.guided_sums.query import Asking, Query
 from cloister.protocols.synopsis.grid import Grid
 from cloister.protocols.synopsis.settings import Settings
+from cloister.records import FloatArray, IntArray, Records
 
 _LEVEL = 1.0  # a cell is kept that more likely than not holds more records than this many deviations of the noise
 _THRESHOLD = 0.5  # of the largest noise that is to be expected among all cells

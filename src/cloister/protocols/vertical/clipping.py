@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cloister.errors import LocalProtocolError
-from cloister.kmeans.records import FloatArray
-from cloister.protocols.vertical.layout import IntArray
+from cloister.records import FloatArray, IntArray
 
 LONGEST_MOST = 2**20
 

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from cloister.crypto.stream import encode_context
 from cloister.kmeans.kernel import nearest
-from cloister.kmeans.records import FloatArray
 from cloister.privacy.mechanisms import Release
 from cloister.protocols.synopsis.box import Box
 from cloister.protocols.vertical.clipping import round_to_length
-from cloister.protocols.vertical.layout import IntArray, cut_axes, join_reps
+from cloister.protocols.vertical.layout import cut_axes, join_reps
 from cloister.protocols.vertical.settings import Settings
+from cloister.records import FloatArray, IntArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -7,12 +7,12 @@ from functools import cached_property
 from math import prod
 
 from cloister.crypto.stream import Stream
-from cloister.kmeans.records import FloatArray
 from cloister.privacy.release import NoiseDuty
 from cloister.protocols.vertical.codebook import Codebook
 from cloister.protocols.vertical.layout import join_reps
 from cloister.protocols.vertical.private_codebook import exact_codebook, private_codebook, private_grid
 from cloister.protocols.vertical.settings import ALICE, Settings
+from cloister.records import FloatArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -16,13 +16,13 @@ from cloister.lattice.lwe import LweBatch, add_error, add_plain, draw_flood, rer
 from cloister.protocols.vertical.agreement import VerticalAgreement
 from cloister.protocols.vertical.evaluation import evaluate_query
 from cloister.protocols.vertical.flood import ChargedFlood
-from cloister.protocols.vertical.layout import IntArray
 from cloister.protocols.vertical.noise import draw_share
 from cloister.protocols.vertical.parcels import Prepared, pack_answer, pack_totals, unpack_share, unpack_totals
 from cloister.protocols.vertical.party import VerticalParty
 from cloister.protocols.vertical.public_keys import read_product_key, read_public_keys
 from cloister.protocols.vertical.relayed import Opened, Said
 from cloister.protocols.vertical.uploads import Receiver
+from cloister.records import IntArray
 
 
 def open_receiver(

@@ -12,7 +12,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray
 
 _BLOCK = 256  # records whose distances to all centres stay in the nearest caches
 

@@ -19,14 +19,13 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.kmeans.records import FloatArray
 from cloister.lattice.joint_cells import encode_weights
 from cloister.lattice.ntt import Residues
 from cloister.lattice.parameters import Parameters
 from cloister.lattice.weighted_sums import Products, WeightedSums
-from cloister.protocols.vertical.layout import IntArray
 from cloister.protocols.vertical.query import HistogramQuery, LloydQuery, Query
 from cloister.protocols.vertical.statistics import Weights, measure_weights
+from cloister.records import FloatArray, IntArray
 
 _PAIRS_AT_ONCE = 64  # rows of so many cells and clusters stay in the caches
 

@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.errors import ConfigError
-from cloister.kmeans.records import FloatArray
-
-IntArray = NDArray[np.int64]
+from cloister.records import FloatArray, IntArray
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from cloister.privacy.samplers import Sampler
-from cloister.protocols.vertical.layout import IntArray
 from cloister.protocols.vertical.query import Query
 from cloister.protocols.vertical.settings import Settings
+from cloister.records import IntArray
 
 
 def draw_share(settings: Settings, query: Query, sampler: Sampler) -> IntArray:

@@ -19,8 +19,9 @@ from cloister.lattice.ntt import Residues
 from cloister.lattice.packing import count_bytes, pack_residues, pack_words, unpack_residues, unpack_words
 from cloister.lattice.parameters import Parameters
 from cloister.protocols.vertical.codebook import Codebook
-from cloister.protocols.vertical.layout import IntArray, cut_axes
+from cloister.protocols.vertical.layout import cut_axes
 from cloister.protocols.vertical.settings import ALICE, Settings
+from cloister.records import IntArray
 from cloister.wire import Array
 
 _WORD_BITS = 64

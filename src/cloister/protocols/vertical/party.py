@@ -9,12 +9,10 @@ import numpy as np
 
 from cloister.crypto import Stream, derive_key
 from cloister.errors import DivergedError, LocalProtocolError, RemoteProtocolError
-from cloister.kmeans.records import FloatArray
 from cloister.privacy.release import NoiseDuty
 from cloister.protocols.vertical.agreement import VerticalAgreement
 from cloister.protocols.vertical.codebook import Codebook
 from cloister.protocols.vertical.codebooks import Codebooks, make_alice_codebook, make_holder_codebook
-from cloister.protocols.vertical.layout import IntArray
 from cloister.protocols.vertical.parcels import (
     Prepared,
     decode_prepared,
@@ -27,6 +25,7 @@ from cloister.protocols.vertical.pipeline import Finding, run_vertical
 from cloister.protocols.vertical.query import Query
 from cloister.protocols.vertical.relayed import Opened, RelayedParty, Said
 from cloister.protocols.vertical.settings import ALICE
+from cloister.records import FloatArray, IntArray
 
 DIGEST_BYTES = 16
 

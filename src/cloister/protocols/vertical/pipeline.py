@@ -13,13 +13,13 @@ import numpy as np
 
 from cloister.crypto.stream import Stream
 from cloister.kmeans.initialisation import sphere_packing
-from cloister.kmeans.records import FloatArray
 from cloister.protocols.guided_sums.equal_centres import part_equal_centres
 from cloister.protocols.vertical.codebooks import Codebooks
 from cloister.protocols.vertical.query import Asking
 from cloister.protocols.vertical.rounds import refine_centres
 from cloister.protocols.vertical.settings import Settings
 from cloister.protocols.vertical.start import StartingPoint, find_start
+from cloister.records import FloatArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -15,7 +15,6 @@ from cloister.crypto.stream import Stream
 from cloister.errors import LocalProtocolError
 from cloister.kmeans.kernel import nearest
 from cloister.kmeans.lloyd import weighted_kmeans
-from cloister.kmeans.records import ArrayRecords, FloatArray
 from cloister.privacy.calibration import SLACK
 from cloister.privacy.mechanisms import DiscreteGaussian, Release
 from cloister.privacy.release import NoiseDuty, release
@@ -31,6 +30,7 @@ from cloister.protocols.synopsis.settings import Knobs as SynopsisKnobs
 from cloister.protocols.synopsis.settings import Settings as SynopsisSettings
 from cloister.protocols.vertical.codebook import Codebook, grid_codebook, quantise_reps
 from cloister.protocols.vertical.settings import ALICE, Settings
+from cloister.records import ArrayRecords, FloatArray
 
 _WIDTH_SHARE = 0.05  # of a codebook's budget, for the histogram of distances
 _WIDTH_BINS = 24  # each ends a factor 2^(1/4) below the last, down to a fiftieth of the longest distance

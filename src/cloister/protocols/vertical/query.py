@@ -8,16 +8,12 @@ from functools import cached_property
 from math import isqrt
 from typing import TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from cloister.crypto.stream import encode_context
 from cloister.errors import LocalProtocolError
-from cloister.kmeans.records import FloatArray
 from cloister.privacy.mechanisms import Release
 from cloister.privacy.units import Sensitivity
-from cloister.protocols.vertical.layout import IntArray
 from cloister.protocols.vertical.settings import Settings
+from cloister.records import FloatArray, IntArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,5 +202,5 @@ class LloydQuery:
 
 Query = HistogramQuery | LloydQuery
 Answer = TypeVar("Answer")
-Asking = Generator[Query, NDArray[np.int64], Answer]
+Asking = Generator[Query, IntArray, Answer]
 """A part of the algorithm: yields queries, is sent the released totals, returns what it found."""

@@ -11,16 +11,15 @@ from dataclasses import dataclass
 
 from cloister.crypto.stream import Stream
 from cloister.errors import LocalProtocolError
-from cloister.kmeans.records import FloatArray
 from cloister.privacy.mechanisms import Release
 from cloister.privacy.release import Charger, NoiseDuty
 from cloister.privacy.samplers import Sampler
 from cloister.protocols.vertical.codebooks import Codebooks, make_alice_codebook, make_holder_codebook
-from cloister.protocols.vertical.layout import IntArray
 from cloister.protocols.vertical.noise import draw_share
 from cloister.protocols.vertical.pipeline import Finding, run_vertical
 from cloister.protocols.vertical.settings import Settings
 from cloister.protocols.vertical.statistics import align_records, exact_total
+from cloister.records import FloatArray, IntArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

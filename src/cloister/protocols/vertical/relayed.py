@@ -13,11 +13,11 @@ from cloister.aggregation import SeedHolder
 from cloister.aggregation.seed_agreement import Ready
 from cloister.crypto import Entropy, Identity, Stream
 from cloister.errors import LocalProtocolError, RemoteProtocolError
-from cloister.kmeans.records import FloatArray
 from cloister.protocols.vertical.agreement import VerticalAgreement
 from cloister.protocols.vertical.mail import Mail
 from cloister.protocols.vertical.messages import Done, Meet, Turn
 from cloister.protocols.vertical.schedule import Stage
+from cloister.records import FloatArray
 from cloister.roles import Message
 
 

@@ -8,15 +8,14 @@ from math import ceil, floor, sqrt
 import numpy as np
 
 from cloister.errors import LocalProtocolError
-from cloister.kmeans.records import FloatArray
 from cloister.protocols.fastlloyd.sound import FastLloydOptions
 from cloister.protocols.guided_sums.shrinkage import shrink_steps
 from cloister.protocols.vertical.clipping import round_to_length
 from cloister.protocols.vertical.codebooks import Codebooks
-from cloister.protocols.vertical.layout import IntArray
 from cloister.protocols.vertical.query import Asking, LloydQuery
 from cloister.protocols.vertical.settings import Settings
 from cloister.protocols.vertical.start import StartingPoint
+from cloister.records import FloatArray, IntArray
 
 _RADIUS_UNITS_LEAST = 2
 _STILL, _GROWTH, _RADIUS_LEAST = 0.05, 0.25, 0.7  # as the synopsis widens its radii where noise is small

@@ -9,14 +9,14 @@ import numpy as np
 from cloister.crypto.stream import Stream
 from cloister.kmeans.kernel import nearest
 from cloister.kmeans.lloyd import weighted_kmeans
-from cloister.kmeans.records import FloatArray
 from cloister.protocols.guided_sums.denoising import estimate_counts
 from cloister.protocols.synopsis.start import Histogram, cluster_cells
 from cloister.protocols.vertical.codebook import Codebook
 from cloister.protocols.vertical.codebooks import Codebooks
-from cloister.protocols.vertical.layout import IntArray, join_cells, join_reps
+from cloister.protocols.vertical.layout import join_cells, join_reps
 from cloister.protocols.vertical.query import Asking, HistogramQuery
 from cloister.protocols.vertical.settings import Settings
+from cloister.records import FloatArray, IntArray
 
 _FEWEST = 4  # cells a cluster that are kept in any case
 

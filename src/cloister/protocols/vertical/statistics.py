@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.kmeans.records import FloatArray
 from cloister.protocols.vertical.clipping import round_to_length
 from cloister.protocols.vertical.codebooks import Codebooks
 from cloister.protocols.vertical.decision import decide_labels
-from cloister.protocols.vertical.layout import IntArray, Layout, join_cells
+from cloister.protocols.vertical.layout import Layout, join_cells
 from cloister.protocols.vertical.query import HistogramQuery, LloydQuery, Query
+from cloister.records import FloatArray, IntArray
 
 _BLOCK_ROWS = 4096
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.crypto import Stream
 from cloister.errors import RemoteProtocolError
@@ -27,7 +26,7 @@ from cloister.lattice.sampling import expand_masks
 from cloister.protocols.vertical.agreement import VerticalAgreement
 from cloister.protocols.vertical.codebook import Codebook
 from cloister.protocols.vertical.evaluation import Block
-from cloister.protocols.vertical.layout import IntArray
+from cloister.records import FloatArray, IntArray
 
 
 class Sender:
@@ -57,7 +56,7 @@ class Sender:
         *,
         place: int,
         codebook: Codebook,
-        columns: NDArray[np.float64],
+        columns: FloatArray,
         keys: SecretKeys | None,
         public: PublicKeys,
         stream: Stream,

@@ -11,7 +11,6 @@ import numpy as np
 
 from cloister.crypto.stream import encode_context
 from cloister.errors import ConfigError
-from cloister.kmeans.records import FloatArray
 from cloister.lattice.parameters import Parameters
 from cloister.lattice.product_plan import DEGREE, JointLoad, ProductPlan, choose_product_plan
 from cloister.lattice.slots import SLOT_MODULUS, slot_error_bound
@@ -20,6 +19,7 @@ from cloister.protocols.vertical.codebook import Codebook
 from cloister.protocols.vertical.layout import join_reps
 from cloister.protocols.vertical.schedule import Stage
 from cloister.protocols.vertical_labels.slot_parameters import choose_flood_bits, choose_slot_parameters
+from cloister.records import FloatArray
 
 _FAILURE = 44 * log(2)  # as in lattice.noise: each event of a bound fails with probability below 2^-44
 

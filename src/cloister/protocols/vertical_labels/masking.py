@@ -19,7 +19,7 @@ from cloister.lattice.slots import (
     rerandomise_rlwe,
 )
 from cloister.protocols.vertical.evaluation import Block
-from cloister.protocols.vertical.layout import IntArray
+from cloister.records import IntArray
 
 
 def mask_labels(

@@ -11,7 +11,7 @@ from cloister.lattice.packing import count_bytes, pack_residues, pack_words, unp
 from cloister.lattice.parameters import Parameters
 from cloister.lattice.primes import PRIME_BITS
 from cloister.lattice.slots import SLOT_MODULUS, RlweCiphertext
-from cloister.protocols.vertical.layout import IntArray
+from cloister.records import IntArray
 
 SEED_BYTES = 32
 _VALUE_BITS = SLOT_MODULUS.bit_length()

@@ -12,7 +12,6 @@ from cloister.lattice.levels import restrict_secret_keys
 from cloister.protocols.vertical.computing import open_receiver
 from cloister.protocols.vertical.decision import decide_labels
 from cloister.protocols.vertical.holder import publish_keys
-from cloister.protocols.vertical.layout import IntArray
 from cloister.protocols.vertical.parcels import encode
 from cloister.protocols.vertical.public_keys import read_public_keys
 from cloister.protocols.vertical.relayed import Opened, RelayedParty, Said
@@ -27,6 +26,7 @@ from cloister.protocols.vertical_labels.parcels import (
     unpack_masked,
     unpack_values,
 )
+from cloister.records import IntArray
 
 
 class LabelsParty(RelayedParty):

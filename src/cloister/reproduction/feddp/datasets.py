@@ -12,15 +12,14 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.crypto import Stream
 from cloister.data.folktables_files import Employment, load_census
 from cloister.data.stackoverflow_files import load_questions
 from cloister.data.synthetic import feddp_mixture
-from cloister.kmeans.records import ArrayRecords, FloatArray
 from cloister.numeric import FixedPoint
 from cloister.privacy.units import Unit
+from cloister.records import ArrayRecords, FloatArray, IntArray
 
 CLUSTERS = 10
 """In all of the paper's experiments."""
@@ -125,9 +124,9 @@ class Study:
     """
 
     points: FloatArray = field(repr=False)
-    clients: tuple[NDArray[np.int64], ...] = field(repr=False)
+    clients: tuple[IntArray, ...] = field(repr=False)
     server: FloatArray = field(repr=False)
-    components: NDArray[np.int64] | None = field(repr=False)
+    components: IntArray | None = field(repr=False)
     frame: Frame = field(repr=False)
 
     @property

@@ -16,11 +16,11 @@ import numpy as np
 
 from cloister.crypto import Stream
 from cloister.kmeans.kernel import nearest
-from cloister.kmeans.records import FloatArray
 from cloister.numeric import find_reach
 from cloister.privacy.samplers import Sampler
 from cloister.privacy.units import Budget, Unit
-from cloister.reproduction.feddp.noise_desk import IntArray, LabelArray, NoiseDesk, Step, plan_releases
+from cloister.records import FloatArray, IntArray
+from cloister.reproduction.feddp.noise_desk import LabelArray, NoiseDesk, Step, plan_releases
 
 LONGEST = 2**26
 """The integer norm of the largest contribution to the sums; noise for an epsilon of 0.01 is still within 2^40."""

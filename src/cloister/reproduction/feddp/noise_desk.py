@@ -15,8 +15,8 @@ from cloister.privacy.calibration import calibrate
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Release
 from cloister.privacy.samplers import Sampler
 from cloister.privacy.units import Budget, Sensitivity
+from cloister.records import IntArray
 
-IntArray = NDArray[np.int64]
 LabelArray = NDArray[np.int32]
 """What the kernel gives: each record's cluster."""
 

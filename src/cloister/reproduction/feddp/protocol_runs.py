@@ -6,10 +6,10 @@ Each is a rehearsal: the session's algorithm with its noise and its charges, in 
 from __future__ import annotations
 
 from cloister.crypto import Stream
-from cloister.kmeans.records import FloatArray
 from cloister.privacy.samplers import Sampler
 from cloister.protocols.feddp import FeddpSettings, rehearse_feddp
 from cloister.protocols.synopsis import Settings, rehearse
+from cloister.records import FloatArray
 from cloister.reproduction.feddp.datasets import CLUSTERS, Study, load_records
 from cloister.reproduction.feddp.trials import Trial
 

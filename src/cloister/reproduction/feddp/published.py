@@ -20,9 +20,9 @@ import numpy as np
 from cloister.crypto import Stream
 from cloister.kmeans.kernel import nearest
 from cloister.kmeans.lloyd import weighted_kmeans
-from cloister.kmeans.records import FloatArray
 from cloister.privacy.samplers import Sampler
 from cloister.privacy.units import Budget, Unit
+from cloister.records import FloatArray, IntArray
 from cloister.reproduction.feddp.lloyds import (
     LONGEST,
     PRETENDED_CLIENTS,
@@ -36,7 +36,7 @@ from cloister.reproduction.feddp.lloyds import (
     run_round,
     sum_clusters,
 )
-from cloister.reproduction.feddp.noise_desk import IntArray, LabelArray, NoiseDesk, Step, plan_releases
+from cloister.reproduction.feddp.noise_desk import LabelArray, NoiseDesk, Step, plan_releases
 from cloister.reproduction.feddp.trials import Split
 
 _RECORD_LONGEST = 2**13

@@ -12,10 +12,10 @@ from cloister.kmeans.initialisation import kmeans_plus_plus
 from cloister.kmeans.k_fed import k_fed
 from cloister.kmeans.kernel import cluster_sums, nearest
 from cloister.kmeans.lloyd import lloyd
-from cloister.kmeans.records import FloatArray
 from cloister.privacy.samplers import Sampler
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Unit
+from cloister.records import FloatArray
 from cloister.reproduction.feddp.datasets import CLUSTERS, MixtureSet, Study, load_records, load_study
 from cloister.reproduction.feddp.lloyds import Bounds, bound_client_sums, run_feddp_lloyds
 from cloister.reproduction.feddp.printed import RECOMMENDED_CLIENT, RECOMMENDED_RECORD

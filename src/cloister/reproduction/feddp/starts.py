@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist
 from cloister.crypto import Stream
 from cloister.kmeans.initialisation import kmeans_plus_plus
 from cloister.kmeans.lloyd import weighted_kmeans
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray
 
 Start = Literal["server-kmeans++", "server-lloyds", "sphere-packing"]
 

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from cloister.field import CodedRecords, Field
-from cloister.kmeans.records import FloatArray
 from cloister.protocols.secfc.labels import NO_CLUSTER, Labels, count_labels
 from cloister.protocols.secfc.partition import Partition
+from cloister.records import FloatArray, IntArray
 
 _SEPARATION = 9.0  # 1/3 of the distance is 1/9 of its square
 
@@ -57,7 +56,7 @@ class _Steps(Protocol):
 
 
 def run_integer_lloyd(
-    points: NDArray[np.int64],
+    points: IntArray,
     start: Labels,
     *,
     clusters: int,
@@ -109,7 +108,7 @@ def _follow(steps: _Steps, rounds_max: int, separate_after: int | None) -> Lloyd
 class _IntegerSteps:
     """The coordinator's partition, fed with distances of records instead of shares."""
 
-    def __init__(self, points: NDArray[np.int64], start: Labels, clusters: int, field: Field) -> None:
+    def __init__(self, points: IntArray, start: Labels, clusters: int, field: Field) -> None:
         self._field = field
         self._clusters = clusters
         self._records = CodedRecords(field, field.encode(points))
@@ -168,7 +167,7 @@ class _DoubleSteps:
                 labels[np.where(sizes[labels] > 1, away, -1.0).argmax()] = h
         return self._move(labels)
 
-    def _move(self, labels: NDArray[np.int64]) -> bool:
+    def _move(self, labels: IntArray) -> bool:
         moved = bool((labels != self.labels).any())
         self.labels = labels.astype(np.int32)
         return moved

@@ -11,12 +11,11 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from cloister.crypto import Stream
 from cloister.data.rotated_digits import TURNS, load_mnist_digit, load_small_digit
 from cloister.data.synthetic import nearest_centres
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray, IntArray
 
 _BOX = 10.0  # scikit-learn's make_blobs draws centres from [-10, 10]^d; the paper says that they are random
 _KEPT_SETS = 4
@@ -78,8 +77,8 @@ class Study:
 
     points: FloatArray = field(repr=False)
     unit_points: FloatArray = field(repr=False)
-    components: NDArray[np.int64] = field(repr=False)
-    closest: NDArray[np.int64] = field(repr=False)
+    components: IntArray = field(repr=False)
+    closest: IntArray = field(repr=False)
 
 
 @lru_cache(maxsize=_KEPT_SETS)
@@ -100,7 +99,7 @@ def _draw_mixture(data: MixtureSet) -> Study:
     return _make_study(points, components, nearest_centres(points, centres))
 
 
-def _make_study(points: FloatArray, components: NDArray[np.int64], closest: NDArray[np.int64]) -> Study:
+def _make_study(points: FloatArray, components: IntArray, closest: IntArray) -> Study:
     study = Study(
         points=points,
         unit_points=points / max(float(np.abs(points).max()), np.finfo(np.float64).tiny),

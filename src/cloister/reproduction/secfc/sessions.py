@@ -7,15 +7,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
 from cloister.crypto import Identity, SeededEntropy, Stream
-from cloister.kmeans.records import ArrayRecords, FloatArray
 from cloister.protocols.secfc import CODEC, Outcome, SecfcAgreement, SecfcParty, coordinate_secfc
 from cloister.protocols.secfc.labels import Labels
 from cloister.protocols.secfc.messages import ExchangeShares, Measure
 from cloister.protocols.secfc.partition import draw_labels
+from cloister.records import ArrayRecords, FloatArray, IntArray
 from cloister.roles import Coordinator
 from cloister.runtime import run_local
 from cloister.wire import CoordinatorEndpoint, PartyEndpoint
@@ -93,7 +90,7 @@ def draw_start(job: Job, records: int) -> Labels:
     return draw_labels(records, job.clusters, Stream(_coordinator_entropy(job).bytes(32)))
 
 
-def run_session(job: Job, unit_points: FloatArray, parts: Sequence[NDArray[np.int64]]) -> Outcome:
+def run_session(job: Job, unit_points: FloatArray, parts: Sequence[IntArray]) -> Outcome:
     """Run a session in this process, on one thread.
 
     Parameters
@@ -130,7 +127,7 @@ class _Watch:
     upload_bytes: int = 0
 
 
-def time_session(job: Job, unit_points: FloatArray, parts: Sequence[NDArray[np.int64]]) -> SessionCost:
+def time_session(job: Job, unit_points: FloatArray, parts: Sequence[IntArray]) -> SessionCost:
     """Run a session by hand, with a clock at every role."""
     cast = _assemble(job, unit_points, parts)
     parties = {
@@ -165,7 +162,7 @@ def time_session(job: Job, unit_points: FloatArray, parts: Sequence[NDArray[np.i
     )
 
 
-def _assemble(job: Job, unit_points: FloatArray, parts: Sequence[NDArray[np.int64]]) -> _Cast:
+def _assemble(job: Job, unit_points: FloatArray, parts: Sequence[IntArray]) -> _Cast:
     numbers = range(1, len(parts) + 1)
     identities = [Identity(SeededEntropy(job.seed, f"identity {number}")) for number in numbers]
     directory = tuple(identity.public_bytes for identity in identities)

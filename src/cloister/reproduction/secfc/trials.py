@@ -13,6 +13,7 @@ from cloister.crypto import Stream
 from cloister.data.partition import Rows, split_by_label
 from cloister.kmeans.agreement import matched_accuracy
 from cloister.kmeans.k_fed import Variant, k_fed
+from cloister.records import IntArray
 from cloister.reproduction.secfc.centralised import LloydRun, run_double_lloyd, run_integer_lloyd
 from cloister.reproduction.secfc.datasets import DataSet, Study, load_study
 from cloister.reproduction.secfc.sessions import Job, choose_code, draw_start, make_agreement, run_session
@@ -123,7 +124,7 @@ def split_records(trial: Trial, study: Study) -> tuple[Rows, ...]:
     return split_by_label(study.components, trial.clients, trial.local_clusters, stream)
 
 
-def _run_k_fed(trial: Trial, study: Study) -> NDArray[np.int64]:
+def _run_k_fed(trial: Trial, study: Study) -> IntArray:
     """Return the labels in the order of the records."""
     assert trial.local_clusters is not None
     parts = split_records(trial, study)

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloister.errors import ConfigError, PrecisionError
-from cloister.gmw import JointLaplace, deal
-from cloister.gmw.plan import DISTANCE_MAX, PLANES_BYTES_MAX
+from cloister.joint_noise import JointLaplace, deal
+from cloister.joint_noise.plan import DISTANCE_MAX, PLANES_BYTES_MAX
 from cloister.numeric import RING32, RING64
-from tests.gmw.joint_runs import Run
+from tests.joint_noise.joint_runs import Run
 
 ANY_SCALE = st.floats(min_value=5e-324, max_value=2.0**40)
 

@@ -18,13 +18,13 @@ all parties                             everything
 The vector is within 2^-80 of exact noise in total variation. Costs are properties of the plan; the proofs are in
 docs/proofs/joint-noise.md. Nothing depends on records, so a sample can be made before it is needed.
 
-Reading order: :mod:`~cloister.gmw.digits` (the law), :mod:`~cloister.gmw.words` (bits in words),
-:mod:`~cloister.gmw.tree` and :mod:`~cloister.gmw.leaves` (the comparison), :mod:`~cloister.gmw.plan` (what is public),
-:mod:`~cloister.gmw.dealing` (the dealer), :mod:`~cloister.gmw.sampler` (a party).
+Reading order: :mod:`~cloister.joint_noise.digits` (the law), :mod:`~cloister.joint_noise.words` (bits in words),
+:mod:`~cloister.joint_noise.tree` and :mod:`~cloister.joint_noise.leaves` (the comparison), :mod:`~cloister.joint_noise.plan` (what is public),
+:mod:`~cloister.joint_noise.dealing` (the dealer), :mod:`~cloister.joint_noise.sampler` (a party).
 """
 
-from cloister.gmw.dealing import deal
-from cloister.gmw.plan import JointLaplace
-from cloister.gmw.sampler import JointSampler
+from cloister.joint_noise.dealing import deal
+from cloister.joint_noise.plan import JointLaplace
+from cloister.joint_noise.sampler import JointSampler
 
 __all__ = ["JointLaplace", "JointSampler", "deal"]

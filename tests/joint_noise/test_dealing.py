@@ -5,12 +5,12 @@ import pytest
 
 from cloister.crypto import SeededEntropy
 from cloister.errors import RemoteProtocolError
-from cloister.gmw import JointLaplace, deal
-from cloister.gmw.dealing import Hand, lowest_bits
-from cloister.gmw.leaves import BLOCK_PRODUCTS, SUBSETS
-from cloister.gmw.tree import pair_operands
-from cloister.gmw.words import pack_bits, unpack_bits
-from tests.gmw.joint_runs import RINGS
+from cloister.joint_noise import JointLaplace, deal
+from cloister.joint_noise.dealing import Hand, lowest_bits
+from cloister.joint_noise.leaves import BLOCK_PRODUCTS, SUBSETS
+from cloister.joint_noise.tree import pair_operands
+from cloister.joint_noise.words import pack_bits, unpack_bits
+from tests.joint_noise.joint_runs import RINGS
 
 
 def open_hands(ring, parties, entries=200):

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from cloister.crypto import Entropy, Stream
 from cloister.crypto.stream import KEY_BYTES
 from cloister.errors import RemoteProtocolError
-from cloister.gmw.leaves import multiply_subsets
-from cloister.gmw.plan import JointLaplace
-from cloister.gmw.tree import pair_operands
-from cloister.gmw.words import WORD_BITS, WORD_BYTES, Words, pack_bits, read_words, unpack_bits, write_words
+from cloister.joint_noise.leaves import multiply_subsets
+from cloister.joint_noise.plan import JointLaplace
+from cloister.joint_noise.tree import pair_operands
+from cloister.joint_noise.words import WORD_BITS, WORD_BYTES, Words, pack_bits, read_words, unpack_bits, write_words
 from cloister.numeric import Ring
 
 

@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from cloister.crypto import Entropy, Stream
 from cloister.crypto.stream import KEY_BYTES
 from cloister.errors import LocalProtocolError, RemoteProtocolError
-from cloister.gmw.dealing import Hand, lowest_bits
-from cloister.gmw.leaves import BLOCK_PRODUCTS, start_blocks
-from cloister.gmw.plan import JointLaplace
-from cloister.gmw.tree import Blocks, merge_blocks, multiply_opened, stack_operands
-from cloister.gmw.words import Words, read_words, unpack_bits, write_words
+from cloister.joint_noise.dealing import Hand, lowest_bits
+from cloister.joint_noise.leaves import BLOCK_PRODUCTS, start_blocks
+from cloister.joint_noise.plan import JointLaplace
+from cloister.joint_noise.tree import Blocks, merge_blocks, multiply_opened, stack_operands
+from cloister.joint_noise.words import Words, read_words, unpack_bits, write_words
 
 _NOTHING: Words = np.zeros((0, 0), dtype=np.uint64)
 _NO_BLOCKS = Blocks(less=_NOTHING, equal=_NOTHING)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from cloister.errors import ConfigError
-from cloister.kmeans.records import FloatArray
+from cloister.records import FloatArray
 
 _WHY = (
     "The smallest and largest values of a column are themselves two people's records, so Cloister does not "

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from cloister.crypto import SeededEntropy
 from cloister.errors import LocalProtocolError, RemoteProtocolError
-from cloister.gmw import JointLaplace, JointSampler, deal
-from cloister.gmw.digits import compute_threshold
+from cloister.joint_noise import JointLaplace, JointSampler, deal
+from cloister.joint_noise.digits import compute_threshold
 from cloister.numeric import RING32, RING64
-from tests.gmw.joint_runs import RINGS, Run, compute_in_the_clear
+from tests.joint_noise.joint_runs import RINGS, Run, compute_in_the_clear
 
 
 def make_plan(scale=2.5, entries=7, parties=3, ring=RING32):

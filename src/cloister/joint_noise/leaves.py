@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from cloister.gmw.tree import Blocks
-from cloister.gmw.words import Words
+from cloister.joint_noise.tree import Blocks
+from cloister.joint_noise.words import Words
 
 BLOCK_BITS = 4
 SUBSETS = tuple(subset for subset in range(1 << BLOCK_BITS) if subset.bit_count() > 1)

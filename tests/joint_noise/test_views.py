@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from cloister.gmw import JointLaplace, dealing
-from cloister.gmw.dealing import Hand
-from cloister.gmw.digits import compute_threshold
+from cloister.joint_noise import JointLaplace, dealing
+from cloister.joint_noise.dealing import Hand
+from cloister.joint_noise.digits import compute_threshold
 from cloister.numeric import RING32, RING64
-from tests.gmw.joint_runs import Run, compute_in_the_clear
+from tests.joint_noise.joint_runs import Run, compute_in_the_clear
 
 ALPHA = 1e-6
 PLAN = JointLaplace(scale=1.5, entries=3000, parties=3, ring=RING32)

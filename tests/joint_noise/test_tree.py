@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cloister.gmw.leaves import BLOCK_BITS, multiply_subsets, start_blocks
-from cloister.gmw.tree import merge_blocks, multiply_opened, pair_operands, shape_tree, stack_operands
-from cloister.gmw.words import pack_bits, unpack_bits
+from cloister.joint_noise.leaves import BLOCK_BITS, multiply_subsets, start_blocks
+from cloister.joint_noise.tree import merge_blocks, multiply_opened, pair_operands, shape_tree, stack_operands
+from cloister.joint_noise.words import pack_bits, unpack_bits
 
 PARTIES = [2, 3, 4, 5]
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cloister.gmw.words import Words
+from cloister.joint_noise.words import Words
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from cloister.gmw import JointLaplace, plan, sampler
+from cloister.joint_noise import JointLaplace, plan, sampler
 from cloister.numeric import RING32, RING64
 from cloister.privacy.mechanisms import DiscreteLaplace
-from tests.gmw.joint_runs import Run
+from tests.joint_noise.joint_runs import Run
 from tests.privacy.distributions import ALPHA, battery, battery_for_huge_scales, pmf
 
 ENTRIES = 20_000

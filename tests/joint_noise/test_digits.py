@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloister.gmw import digits as law
-from cloister.gmw.digits import bound_bias_error, bound_tail, compute_threshold, count_digits
+from cloister.joint_noise import digits as law
+from cloister.joint_noise.digits import bound_bias_error, bound_tail, compute_threshold, count_digits
 
 PRECISION_BITS = 96
 TAIL_MAX = Fraction(1, 2**82)

@@ -3,9 +3,9 @@
 import numpy as np
 
 from cloister.crypto import SeededEntropy, Stream
-from cloister.gmw import JointSampler, deal
-from cloister.gmw.dealing import Hand
-from cloister.gmw.words import unpack_bits
+from cloister.joint_noise import JointSampler, deal
+from cloister.joint_noise.dealing import Hand
+from cloister.joint_noise.words import unpack_bits
 from cloister.numeric import RING32, RING64
 
 RINGS = [RING32, RING64]

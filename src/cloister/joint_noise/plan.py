@@ -14,10 +14,10 @@ import numpy as np
 
 from cloister.crypto.stream import KEY_BYTES
 from cloister.errors import ConfigError, PrecisionError
-from cloister.gmw.digits import bound_bias_error, bound_tail, compute_threshold, count_digits
-from cloister.gmw.leaves import BLOCK_BITS, BLOCK_GATES, BLOCK_PRODUCTS
-from cloister.gmw.tree import Layer, shape_tree
-from cloister.gmw.words import WORD_BITS, WORD_BYTES, Words, pack_bits
+from cloister.joint_noise.digits import bound_bias_error, bound_tail, compute_threshold, count_digits
+from cloister.joint_noise.leaves import BLOCK_BITS, BLOCK_GATES, BLOCK_PRODUCTS
+from cloister.joint_noise.tree import Layer, shape_tree
+from cloister.joint_noise.words import WORD_BITS, WORD_BYTES, Words, pack_bits
 from cloister.numeric import Ring
 
 DISTANCE_MAX = Fraction(1, 1 << 80)
