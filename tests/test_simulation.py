@@ -74,7 +74,7 @@ def test_equal_seeds_give_equal_runs_and_no_seed_gives_fresh_masks():
     assert first.seeded
     assert "whoever knows the seed" in " ".join(first.notes)
     fresh = [simulate(make_job(seed=None), sources=PARTS) for _ in range(2)]
-    assert fresh[0].transcript_sha256 != fresh[1].transcript_sha256
+    assert fresh[0].transcript_sha256 is None  # it would tell records apart to whoever holds the common seed
     assert np.array_equal(fresh[0].centres, first.centres)
     assert not fresh[0].seeded
 

@@ -270,6 +270,7 @@ def test_a_pickle_is_never_loaded(tmp_path: Path) -> None:
         ({"evaluation": Evaluation(loss=float("nan"), reference_loss=1)}, r"evaluation\.loss"),
         ({"created": "2026-01-31T12:00:00"}, "offset"),
         ({"transcript_sha256": "AB" * 32}, "lower-case"),
+        ({"seeded": False}, "must be left out of a result without a seed"),
     ],
 )
 def test_a_result_that_cannot_be_is_refused(changes: dict[str, Any], message: str) -> None:

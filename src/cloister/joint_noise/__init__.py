@@ -19,8 +19,9 @@ The vector is within 2^-80 of exact noise in total variation. Costs are properti
 docs/proofs/joint-noise.md. Nothing depends on records, so a sample can be made before it is needed.
 
 Reading order: :mod:`~cloister.joint_noise.digits` (the law), :mod:`~cloister.joint_noise.words` (bits in words),
-:mod:`~cloister.joint_noise.tree` and :mod:`~cloister.joint_noise.leaves` (the comparison), :mod:`~cloister.joint_noise.plan` (what is public),
-:mod:`~cloister.joint_noise.dealing` (the dealer), :mod:`~cloister.joint_noise.sampler` (a party).
+:mod:`~cloister.joint_noise.tree` and :mod:`~cloister.joint_noise.leaves` (the comparison),
+:mod:`~cloister.joint_noise.plan` (what is public), :mod:`~cloister.joint_noise.dealing` (the dealer),
+:mod:`~cloister.joint_noise.sampler` (a party).
 """
 
 from cloister.joint_noise.dealing import deal

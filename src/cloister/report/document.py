@@ -35,7 +35,7 @@ class _Document(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     parties: tuple[PartyTraffic, ...]
     leakage: tuple[Learned, ...]
     breaks_if: str
-    transcript_sha256: str
+    transcript_sha256: str | None = None
     created: str
     cloister_version: str
     fractional_bits: int

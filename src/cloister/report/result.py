@@ -135,7 +135,8 @@ class Result:
     breaks_if
         Which coalition breaks it, in one sentence.
     transcript_sha256
-        Over all messages in order: equal seeds give equal transcripts.
+        Of a seeded simulation only: over all messages in order. Otherwise None: whoever holds the common seed could
+        compute it with and without a record and compare, whatever the noise.
     created
         ISO 8601 with the UTC offset.
     cloister_version
@@ -167,12 +168,12 @@ class Result:
     parties: tuple[PartyTraffic, ...]
     leakage: tuple[Learned, ...]
     breaks_if: str
-    transcript_sha256: str
     created: str
     cloister_version: str
     fractional_bits: int
     ring_bits: int | None
     seeded: bool
+    transcript_sha256: str | None = None
     evaluation: Evaluation | None = None
     network: NetworkTime | None = None
     notes: tuple[str, ...] = ()
@@ -198,8 +199,11 @@ class Result:
         _check_numbers(self)
         _check_time(self.created)
         _check_codebooks(self)
-        if len(self.transcript_sha256) != 64 or set(self.transcript_sha256) - set("0123456789abcdef"):
-            raise ConfigError("transcript_sha256 must be 64 lower-case hexadecimal digits; got something else.")
+        if self.transcript_sha256 is not None:
+            if not self.seeded:
+                raise ConfigError("transcript_sha256 must be left out of a result without a seed; got one.")
+            if len(self.transcript_sha256) != 64 or set(self.transcript_sha256) - set("0123456789abcdef"):
+                raise ConfigError("transcript_sha256 must be 64 lower-case hexadecimal digits; got something else.")
 
     @property
     def k(self) -> int:

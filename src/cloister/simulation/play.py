@@ -79,7 +79,7 @@ def simulate(
         parties=_list_traffic(job, played),
         leakage=_list_learned(played),
         breaks_if=played.breaks_if,
-        transcript_sha256=played.run.transcript_sha256,
+        transcript_sha256=None if job.seed is None else played.run.transcript_sha256,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         cloister_version=version("cloister"),
         fractional_bits=job.protocol.fractional_bits if played.fractional_bits is None else played.fractional_bits,
