@@ -19,6 +19,7 @@ from bench.sets import KS, load_unit
 from cloister.crypto import Identity, SeededEntropy
 from cloister.numeric import FixedPoint
 from cloister.privacy.accounting import Accountant
+from cloister.privacy.books import Books
 from cloister.privacy.calibration import calibrate_gaussian, calibrate_laplace
 from cloister.privacy.fingerprint import fingerprint_records
 from cloister.privacy.ledger import Ledger
@@ -29,7 +30,6 @@ from cloister.protocols.multiparty_lloyd import CODEC, Agreement, LloydParty, co
 from cloister.protocols.synopsis import NoBooks
 from cloister.records import ArrayRecords
 from cloister.runtime import run_local
-from cloister.simulation_desks import Books
 
 SHORT, LONG, REPEATS = 5, 45, 7
 SESSION = bytes(16)

@@ -14,7 +14,6 @@ from cloister.errors import BudgetError, ConfigError
 from cloister.job import Budget, DataOptions, Job, JobParty, Knobs, ProtocolOptions, load_job
 from cloister.privacy.costs import rho_of
 from cloister.privacy.ledger import Ledger
-from cloister.privacy.mechanisms import DiscreteGaussian, Release
 from cloister.privacy.units import Sensitivity, Unit
 from cloister.privacy.zcdp import epsilon_of_rho
 from cloister.protocols.guided_sums.settings import PURSE
@@ -25,7 +24,6 @@ from cloister.report import read_result, write_result
 from cloister.report.layout import make_console
 from cloister.report.text import print_report
 from cloister.simulation import make_agreement, make_settings, simulate
-from cloister.simulation_desks import Envelope
 from tests.harness import blobs
 
 COLUMNS = (Column(name="length", low=0, high=50), Column(name="width", low=-10, high=10))
@@ -169,30 +167,8 @@ def test_a_job_that_would_pass_a_cap_is_refused_before_the_first_round(tmp_path)
         assert after.charges == 1
 
 
-def test_an_envelope_is_drawn_down_and_not_beyond():
-    noise = DiscreteGaussian(sigma=100.0)
-
-    def round_of(l2_squared, *, l1=None, entries=1, mechanism=noise):
-        sensitivity = Sensitivity(l1=l2_squared if l1 is None else l1, l2_squared=l2_squared)
-        return Release(name="round", mechanism=mechanism, sensitivity=sensitivity, entries=entries)
-
-    def open_envelope():
-        return Envelope(round_of(100, l1=20, entries=10))
-
-    envelope = open_envelope()
-    envelope.charge(round_of(64, l1=8, entries=4))
-    with pytest.raises(BudgetError, match="fit the payment"):
-        envelope.charge(round_of(49, l1=7))
-    envelope.charge(round_of(36, l1=6, entries=6))  # what was refused has taken nothing
-    with pytest.raises(BudgetError, match="fit the payment"):
-        envelope.charge(round_of(1))
-    for wrong in (round_of(25), round_of(1, entries=11), round_of(1, mechanism=DiscreteGaussian(sigma=99.0))):
-        with pytest.raises(BudgetError, match="this is a bug"):
-            open_envelope().charge(wrong)
-
-
 def test_a_protocol_that_asks_for_more_than_was_paid_is_stopped(monkeypatch):
-    """The envelope holds even where the accountant would not mind: a tenth of the purse, and no round fits twice."""
+    """The prepayment holds even where the accountant would not object: with a tenth of it, no round fits twice."""
     monkeypatch.setattr(
         "cloister.simulation.synopsis.envelope_of",
         lambda settings: replace(

@@ -16,10 +16,9 @@ from cloister.errors import BudgetError, ConfigError
 from cloister.job import Job, JobParty
 from cloister.job.checks import COORDINATOR
 from cloister.privacy.accounting import Accountant, Spent
-from cloister.privacy.calibration import SLACK
+from cloister.privacy.books import Books, Prepayment, RhoPrepayment
 from cloister.privacy.card import PrivacyCard, make_card
 from cloister.privacy.card_warnings import Circumstances
-from cloister.privacy.costs import rho_of
 from cloister.privacy.fingerprint import fingerprint_label, fingerprint_records
 from cloister.privacy.ledger import Ledger, LedgerSession
 from cloister.privacy.mechanisms import Release
@@ -42,100 +41,6 @@ def make_placement(job: Job) -> Placement:
             return Joint(parties=len(job.parties))
         case _:
             return Aggregator()
-
-
-class RhoEnvelope:
-    """One payment for all passes of a job whose rounds have different noise: each takes its rho out of the payment's.
-
-    Privacy
-    -------
-    zCDP adds up, also where later releases are chosen by what earlier ones told: rounds whose rho add up to no more
-    than the payment's cost no more than it (docs/proofs/accounting.md).
-    """
-
-    def __init__(self, paid: Release) -> None:
-        self._left = rho_of(paid) * SLACK
-
-    def charge(self, release: Release) -> None:
-        """Take a round out of the payment.
-
-        Raises
-        ------
-        BudgetError
-            If it is more than what is left; nothing is taken.
-        """
-        left = self._left - rho_of(release)
-        if left < 0:
-            raise BudgetError(
-                f"every round must fit the payment made before the first; {release.name!r} costs more than is left of "
-                "it. Nothing was released: this is a bug in a protocol."
-            )
-        self._left = left
-
-
-class Envelope:
-    """One payment for all rounds of a job, drawn down round by round.
-
-    A ledger is paid before the first round, when later rounds are not yet known: they depend on what earlier ones
-    release. So it pays for the most that all of them may be, and each round must fit what is left of it.
-
-    Privacy
-    -------
-    Rounds with the payment's noise whose squared L2 norms, L1 norms and entries add up to no more than the payment's
-    cost no more than it: a discrete Gaussian's rho is linear in the squared L2 norm, that of a sum of them in both
-    norms (docs/proofs/accounting.md).
-    """
-
-    def __init__(self, paid: Release) -> None:
-        self._mechanism = paid.mechanism
-        self._l1, self._l2_squared, self._entries = paid.sensitivity.l1, paid.sensitivity.l2_squared, paid.entries
-
-    def charge(self, release: Release) -> None:
-        """Take a round out of the payment.
-
-        Raises
-        ------
-        BudgetError
-            If it has other noise, or is more than what is left; nothing is taken.
-        """
-        l1, l2_squared = self._l1 - release.sensitivity.l1, self._l2_squared - release.sensitivity.l2_squared
-        entries = self._entries - release.entries
-        if release.mechanism != self._mechanism or min(l1, l2_squared, entries) < 0:
-            raise BudgetError(
-                f"every round must fit the payment made before the first; {release.name!r} has other noise than was "
-                "paid for, or more sensitivity than is left of it. Nothing was released: this is a bug in a protocol."
-            )
-        self._l1, self._l2_squared, self._entries = l1, l2_squared, entries
-
-
-@dataclass(frozen=True, kw_only=True)
-class Books:
-    """One party's charger: its accountant for this job and, if it keeps one, its ledger for good.
-
-    Attributes
-    ----------
-    owner
-        The party and its file, as messages call them.
-    accountant
-        Charged for each round.
-    ledger
-        Charged for each round too, unless there is an envelope.
-    envelope
-        What the ledger has paid, or would have, for all rounds at once.
-    """
-
-    owner: str
-    accountant: Accountant
-    ledger: LedgerSession | None = None
-    envelope: Envelope | RhoEnvelope | None = None
-
-    def charge(self, release: Release) -> None:
-        """Charge all, the accountant first: it has nothing to undo if another refuses, since the run then stops."""
-        self.accountant.charge(release)
-        if self.envelope is not None:
-            self.envelope.charge(release)
-        elif self.ledger is not None:
-            self.ledger.charge(release)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -258,7 +163,7 @@ def open_desks(
             owner=f"party {party.name!r}" + ("" if job.ledger is None else f" ({_name_ledger(job.ledger, party)})"),
             accountant=Accountant(budget, plan=plan),
             ledger=_open_ledger(job, party, table, session, budget),
-            envelope=None if envelope is None else (RhoEnvelope if by_rho else Envelope)(envelope),
+            prepayment=None if envelope is None else (RhoPrepayment if by_rho else Prepayment)(envelope),
         )
         for party, table in zip(job.parties, tables, strict=True)
     )
