@@ -16,6 +16,8 @@ from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
+from cloister.crypto import Entropy, Identity
+
 COORDINATOR = 0
 
 Message = Struct
@@ -47,6 +49,16 @@ class Ask:
 
 Result = TypeVar("Result")
 Coordinator = Generator[Ask, Replies, Result]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Seat:
+    """One party's place in a session: its number, its keys, and where its randomness comes from."""
+
+    number: int
+    identity: Identity
+    entropy: Entropy
+    session: bytes
 
 
 class Party(Protocol):

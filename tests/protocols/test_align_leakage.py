@@ -15,7 +15,7 @@ from cloister.protocols.align.blinding import ORDER, BlindingKey
 from cloister.protocols.align.hashing import hash_to_points
 from cloister.protocols.align.matching import Matching, match_lists
 from cloister.protocols.align.messages import BlindPart, Delivered, RingMet, TakePlaces
-from cloister.protocols.leakage import Learns
+from cloister.protocol import Learns
 from tests.protocols.align_session import AlignSession, Watched, name_ids
 
 ALPHA = 1e-6

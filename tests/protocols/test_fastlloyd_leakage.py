@@ -11,7 +11,7 @@ from scipy import stats
 
 from cloister.aggregation import MaskSchedule
 from cloister.privacy.placement import Local, Shared
-from cloister.protocols.leakage import Learns
+from cloister.protocol import Learns
 from cloister.protocols.multiparty_lloyd import LEAKAGE
 from cloister.protocols.multiparty_lloyd.messages import MaskedFinish, MaskedRound, MaskedUpdate
 from cloister.records import ArrayRecords

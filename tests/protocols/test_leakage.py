@@ -16,7 +16,7 @@ from cloister.aggregation.seed_agreement import (
     ShareSeed,
     TakeSeed,
 )
-from cloister.protocols.leakage import Learns
+from cloister.protocol import Learns
 from cloister.protocols.multiparty_lloyd import LEAKAGE
 from cloister.protocols.multiparty_lloyd.messages import (
     LocalUpdate,

@@ -19,7 +19,7 @@ from cloister.privacy.placement import Aggregator, Local, Shared
 from cloister.privacy.release import NoiseDuty, release
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget
-from cloister.protocols.leakage import Learns
+from cloister.protocol import Learns
 from cloister.protocols.multiparty_lloyd import CODEC, LEAKAGE, Agreement, LloydParty, coordinate, plan_noise
 from cloister.protocols.multiparty_lloyd.messages import MaskedFinish, MaskedRound
 from cloister.records import ArrayRecords

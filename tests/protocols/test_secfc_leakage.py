@@ -11,7 +11,7 @@ from cloister.aggregation.seed_agreement import OpenSession, Ready, SealedSeeds,
 from cloister.errors import ConfigError, PrecisionError
 from cloister.field.interpolation import interpolation_matrix
 from cloister.privacy.mechanisms import DiscreteGaussian
-from cloister.protocols.leakage import Learns
+from cloister.protocol import Learns
 from cloister.protocols.secfc import BREAKS_IF, LEAKAGE, NOISE_PROTECTS, coordinate_secfc
 from cloister.protocols.secfc.messages import (
     BeginRounds,

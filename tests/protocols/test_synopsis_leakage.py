@@ -21,7 +21,7 @@ from cloister.privacy.units import Budget
 from cloister.protocols import synopsis
 from cloister.protocols.guided_sums.messages import Confirm, Finish, MaskedUpdate, Round
 from cloister.protocols.guided_sums.party import GuidedParty
-from cloister.protocols.leakage import Learns
+from cloister.protocol import Learns
 from cloister.protocols.synopsis import CODEC, LEAKAGE
 from tests.harness import SESSION, blobs, split
 from tests.protocols.synopsis_session import SMALL, Session, count_thrice, counting_rounds, stream_of

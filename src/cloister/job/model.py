@@ -1,198 +1,42 @@
-"""What a job is: frozen values, one field for each key of the job file.
+"""What a job is: the contract that all parties agree on, and one party's own side of it.
+
+The **contract** is a `Job`: columns and bounds, k, the protocol and its options, the budget, who takes part. It has one
+digest, and every party computes the same. The **own side** is an `OwnSide`: where one party's table is, what its ledger
+calls the records. It never enters the digest and no other party needs it. A simulation holds everybody's: a `Setup`.
 
 A job that exists is a job that holds: ``Job`` checks every rule when it is made, from a file or in Python.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
-from dataclasses import dataclass, field
-from fractions import Fraction
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
 
 from cloister.columns import Column
-from cloister.job.checks import check_job
-from cloister.job.defaults import PROTOCOL
-from cloister.job.feddp_section import FeddpSection
-from cloister.job.vertical_roles import VerticalModel
+from cloister.job.options import Options, join_or, known_options, make_options
+from cloister.job.refusals import KeyPath, check_fields, check_integer, check_number, check_text, refuse, show_value
 from cloister.privacy.units import Budget
-from cloister.protocols.align.terms import IdKind
-from cloister.protocols.fastlloyd import Correction, Preset
-from cloister.protocols.multiparty_lloyd.agreement import Initialisation
-from cloister.protocols.synopsis.settings import Knobs
-from cloister.protocols.vertical.settings import VERTICAL
 
-ProtocolName = Literal[
-    "synopsis",
-    "feddp",
-    "fastlloyd",
-    "secfc",
-    "vertical",
-    "naive",
-    "masked-sum-count",
-    "masked-centroid",
-    "mask-noise-average",
-]
-FastLloydVariant = Literal["sound"] | Preset
-Starter = Literal["parties", "coordinator", "job"]
-AssignmentName = Literal[
-    "unconstrained",
-    "constrained-non-exclusive",
-    "constrained-exclusive",
-    "constrained-e-exclusive",
-    "distance-constrained",
-]
+MAX_SEED = 2**63 - 1
+MAX_RECORDS = 2**31
+"""The most records of one party: what the widest ring is known to hold."""
+MAX_COUNT = 2**53
+COORDINATOR = "coordinator"
+_JOB_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_ALWAYS_TAKEN = frozenset({"match", "max_records"})
 
 
-@dataclass(frozen=True, kw_only=True)
-class ProtocolOptions:
-    """The section ``[protocol]``: which protocol, and how it runs.
-
-    Options that only some protocols take are None where they are not given; ``defaults`` says what None stands for.
-    One that does not apply is refused.
-
-    Attributes
-    ----------
-    name
-        The synopsis (default); FedDP-KMeans, with server data; FastLloyd; SecFC; vertical, for different columns of the
-        same records; or of the thesis: naive (5.2), masked sum/count (5.3), masked centroid (5.4), or mask, noise then
-        average (7.2.4).
-    fractional_bits, ring
-        The fixed-point grid 2^-fractional_bits, and the width of the ring of the masked sums.
-    min_parties
-        The run aborts when fewer parties answer. By default three, where there are as many: in a sum of two each could
-        subtract itself.
-    placement, colluding_max, honest_fraction
-        In private protocols: who adds the noise: the coordinator (default), every party a share that up to
-        ``colluding_max`` of them may tell each other, or every party all of it; or, in a ring, all parties together.
-        ``honest_fraction`` says the same as a part: 0.6 of 10 parties leaves 4 that may collude.
-    topology
-        With ``fastlloyd`` and ``mask-noise-average``: a star around the coordinator (default), or a ring of parties
-        without a server.
-    variant
-        With ``fastlloyd``: sound (default), or one of the published ones. With ``feddp``: tight (default) or published.
-    iterations
-        Rounds of Lloyd's algorithm; 10 by default, with ``fastlloyd`` 12 or by the published rule. This and what
-        follows is for all but the synopsis.
-    initialisation, start_by, start
-        Where the first centres come from; ``starter`` says who makes them when ``start_by`` is left out. With
-        ``vertical``: ``"synopsis"`` (default) or ``"random"``.
-        ``start`` goes with ``"given"``: k rows, in original units.
-    tolerance
-        The naive coordinator stops when no centre moved further than this, in unit scaling. 0: never.
-    assignment, size_min, size_max, alpha_min, alpha_max, memberships_max, radius
-        The local assignment (thesis 4.1, FastLloyd 7.1) and its constraints. ``radius`` is in unit scaling.
-    noise, norm_bound
-        Gaussian (default) or Laplace noise; with ``mask-noise-average`` a bound on a record's length in unit scaling
-        (longer records are shortened to it; the noise shrinks with it).
-    postprocess, rho
-        With a published variant: what is done with noisy sums, counts and centres outside their domains; and the
-        average coordinate of a centre, by which the budget is split between sums and counts.
-    privacy, segments, coordinate_bits, separate_after
-        With ``secfc``: how many clients may collude (a third by default), into how many segments a record is cut (1),
-        the bits of a coordinate (as many as fit), and after how many rounds clusters are separated once (never).
-    computing, model, key_holder, threshold
-        With ``vertical``: the party that computes on ciphertexts, and who can decrypt; ``vertical_roles`` has what they
-        are where they are left out. ``colluding_max`` goes with ``model = "collective"``.
-    cells, residuals, offset_bits
-        With ``vertical``: the cells of each encrypted party's codebook, whether what a cell leaves of a record is
-        encrypted too, and the bits after the point of what is added up.
-    labels
-        With ``vertical``: the parties that get the labels of their records.
-    """
-
-    name: ProtocolName = PROTOCOL
-    fractional_bits: int = 16
-    ring: Literal["auto", 32, 64] = "auto"
-    min_parties: int | None = None
-    placement: Literal["aggregator", "shared", "local", "joint"] | None = None
-    colluding_max: int | None = None
-    honest_fraction: float | None = None
-    topology: Literal["star", "ring"] | None = None
-    variant: FastLloydVariant | Literal["tight"] | None = None
-    iterations: int | None = None
-    initialisation: Initialisation | Literal["synopsis"] | None = None
-    start_by: Literal["parties", "coordinator"] | None = None
-    start: tuple[tuple[float, ...], ...] | None = None
-    tolerance: float | None = None
-    assignment: AssignmentName | None = None
-    size_min: int | None = None
-    size_max: int | None = None
-    alpha_min: float | None = None
-    alpha_max: float | None = None
-    memberships_max: int | None = None
-    radius: float | None = None
-    noise: Literal["gaussian", "laplace"] | None = None
-    norm_bound: float | None = None
-    postprocess: tuple[Correction, Correction, Correction] | None = None
-    rho: float | None = None
-    privacy: int | None = None
-    segments: int | None = None
-    coordinate_bits: int | None = None
-    separate_after: int | None = None
-    computing: str | None = None
-    model: VerticalModel | None = None
-    key_holder: str | None = None
-    threshold: int | None = None
-    cells: int | None = None
-    residuals: bool | None = None
-    offset_bits: int | None = None
-    labels: tuple[str, ...] | None = None
-
-    def __post_init__(self) -> None:
-        rows = getattr(self.start, "tolist", None)  # a NumPy array is as good as rows
-        if callable(rows):
-            object.__setattr__(self, "start", tuple(map(tuple, rows())))
-
-    def resolve_min_parties(self, parties: int) -> int:
-        """Return ``min_parties``, or its default for so many parties."""
-        if self.min_parties is not None:
-            return self.min_parties
-        least = min(3, parties)
-        colluding = self.resolve_colluding_max(parties)
-        if self.placement == "shared" and colluding is not None:
-            least = max(least, parties - colluding + 1)  # a party knows its own share of the noise
-        return least
-
-    def resolve_colluding_max(self, parties: int) -> int | None:
-        """Return ``colluding_max``, or how many the honest part leaves; None where neither is given."""
-        if self.honest_fraction is None:
-            return self.colluding_max
-        return parties - math.ceil(Fraction(str(self.honest_fraction)) * parties)  # 0.28 of 25 is 7, in doubles more
-
-    @property
-    def full_variant(self) -> str:
-        """How this run differs from the protocol's default, in words; empty if it does not."""
-        parts = []
-        if self.is_published:
-            parts.append("as published" if self.variant == "published" else f"{self.variant} as published")
-        if self.topology == "ring":
-            parts.append("in a ring")
-        return ", ".join(parts)
-
-    @property
-    def is_published(self) -> bool:
-        """Whether this is as some text prints it."""
-        return self.variant not in (None, "sound", "tight")
-
-    @property
-    def starter(self) -> Starter:
-        """Who makes the first centres.
-
-        The parties from their common seed (thesis 5.1.1), the coordinator (5.1.2), or the job itself. The
-        naive protocol has no common seed, so there the coordinator draws them.
-        """
-        if self.initialisation == "given":
-            return "job"
-        if self.start_by is not None:
-            return self.start_by
-        return "coordinator" if self.name == "naive" else "parties"
-
-
-@dataclass(frozen=True, kw_only=True)
-class DataOptions:
-    """The section ``[data]``: how tables are read.
+class DataOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The section ``[data]``: how tables are read, and what is public about them.
 
     Attributes
     ----------
@@ -201,81 +45,74 @@ class DataOptions:
     max_records
         A public cap on the records of one party. It bounds the sums, so that a small ring is known to fit.
     records
-        With ``synopsis``, ``feddp`` and ``fastlloyd``: the number of records of all parties together, declared public,
-        also where a unit is a whole client. None keeps it private: synopsis and feddp then release it with noise, the
-        sound FastLloyd does without, and its published variants need it. With ``vertical``: the number of aligned
-        records, which is public; a run refuses another one.
+        The number of records of all parties together, declared public. Protocols that need no number keep it private
+        where it is left out. Where columns are split: the number of aligned records; a run refuses another one.
     server
-        With ``feddp``: the table of the server's data, relative to the job's folder. It is public: everyone has it.
-    id
-        With ``secfc`` and ``vertical``: the column of record IDs, by which parties align privately first; or, where
-        each names its alignment, by which the tables are recognised.
-    id_form, id_trim, id_ignore_case
-        With ``vertical``: what makes two IDs equal, as the options of ``cloister align``.
+        The table of the server's data, relative to the job's folder. It is public: everyone has it.
+    id, id_form, id_trim, id_ignore_case
+        The column of record IDs, by which the parties align privately first, and what makes two IDs equal.
     aligned
-        With ``vertical``: the tables hold the same records in the same order already.
+        The tables hold the same records in the same order already.
     """
 
     match: Literal["order", "name"] = "order"
-    max_records: int | None = None
-    records: int | None = None
-    server: str | None = None
-    id: str | None = None
-    id_form: IdKind | None = None
+    max_records: Annotated[int, Meta(ge=1, le=MAX_RECORDS)] | None = None
+    records: Annotated[int, Meta(ge=1, le=MAX_COUNT)] | None = None
+    server: Annotated[str, Meta(max_length=1000)] | None = None
+    id: Annotated[str, Meta(max_length=200)] | None = None
+    id_form: Literal["text", "integer", "raw"] | None = None
     id_trim: bool | None = None
     id_ignore_case: bool | None = None
     aligned: bool | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class JobParty:
-    """One of ``[[parties]]``: its name, and in a simulation the table that it holds.
-
-    ``data`` is relative to the job's folder; None in a job made in Python whose tables are passed in. ``dataset`` is
-    what the party's ledger calls these records, so that a table that grows stays under one cap; without it the ledger
-    recognises them by their content.
-
-    ``columns`` and ``alignment`` are for ``vertical``: which of the job's columns the party holds, in the order of its
-    table, and where its alignment lies, relative to the job's folder.
-    """
+class JobParty(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One of ``[[parties]]``: its name, and where columns are split, which it holds, in the order of its table."""
 
     name: str
-    data: str | None = None
-    dataset: str | None = None
     columns: tuple[str, ...] | None = None
-    alignment: str | None = None
+
+
+class OwnSide(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What belongs to one party and to nobody else.
+
+    Attributes
+    ----------
+    data
+        Where its table is.
+    dataset
+        What its ledger calls these records, so that a table that grows stays under one cap; without it the ledger
+        recognises them by their content.
+    ledger
+        Where its ledger is.
+    alignment
+        Where columns are split or records are aligned by ID: the file of an earlier alignment.
+    """
+
+    data: Path | None = None
+    dataset: Annotated[str, Meta(max_length=200)] | None = None
+    ledger: Path | None = None
+    alignment: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A checked job.
+    """What all parties agree on.
 
     Attributes
     ----------
     name
         Letters, digits, ``-`` and ``_``.
-    protocol, data, budget
-        The sections of the same name.
     k
         ``clusters.k``; where k is to be chosen, ``clusters.k_max``.
     choose_k
-        ``clusters.choose_k``: let the synopsis find out how many clusters there are, at most ``k``.
+        ``clusters.choose_k``: let the protocol find out how many clusters there are, at most ``k``.
     columns
         The columns in the order of the centres, with public bounds.
     parties
         At least two, with different names.
-    network
-        ``network.model``: the name of a network model, or None.
-    seed
-        ``run.seed``: makes a simulation reproducible, and its masks and noise known to whoever knows the seed.
-    secure
-        ``run.secure``: keys and noise must come from the operating system; a seed is refused.
-    ledger
-        ``ledger.path``, relative to the folder.
-    synopsis, feddp
-        The sections of the same name: advanced settings, or None.
-    folder
-        The folder that relative paths start from: that of the job file.
+    protocol, data, budget
+        The sections of the same name. `cloister.make_options` makes those of a protocol.
 
     Raises
     ------
@@ -288,31 +125,180 @@ class Job:
     columns: tuple[Column, ...]
     parties: tuple[JobParty, ...]
     choose_k: bool = False
-    protocol: ProtocolOptions = field(default_factory=ProtocolOptions)
+    protocol: Options = field(default_factory=make_options)
     data: DataOptions = field(default_factory=DataOptions)
-    network: str | None = None
-    seed: int | None = None
-    secure: bool = False
     budget: Budget | None = None
-    ledger: str | None = None
-    synopsis: Knobs | None = None
-    feddp: FeddpSection | None = None
-    folder: Path = Path()
 
     def __post_init__(self) -> None:
-        check_job(self)
-
-    def find_data(self, party: JobParty) -> Path | None:
-        """Return where a party's table lies, or None when the job does not say."""
-        return None if party.data is None else self.folder / party.data
-
-    def find_alignment(self, party: JobParty) -> Path | None:
-        """Return where a party's alignment lies, or None when the job does not say."""
-        return None if party.alignment is None else self.folder / party.alignment
+        if not isinstance(self.name, str) or not _JOB_NAME.fullmatch(self.name):
+            must = "be 1 to 64 letters, digits, - and _"
+            refuse(("name",), must, show_value(self.name), "The result folder is named after it.")
+        if not isinstance(self.choose_k, bool):
+            refuse(("clusters", "choose_k"), "be true or false", show_value(self.choose_k))
+        check_fields(("protocol",), self.protocol)
+        check_fields(("data",), self.data)
+        _check_columns(self.columns)
+        _check_parties(self.parties)
+        _check_facts(self)
+        _check_budget(self)
+        self.protocol.check(self)
 
     def find_columns(self, party: JobParty) -> tuple[Column, ...]:
-        """Return what a party's table holds: all columns; in a vertical job its own, in its own order."""
-        if self.protocol.name != VERTICAL:
+        """Return what a party's table holds: all columns; where they are split its own, in its own order."""
+        if self.protocol.facts.split == "rows":
             return self.columns
         columns = {column.name: column for column in self.columns}
         return tuple(columns[name] for name in party.columns or ())
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of everything that is agreed on; where files are is not."""
+        agreed = {
+            "name": self.name,
+            "k": self.k,
+            "choose_k": self.choose_k,
+            "columns": [asdict(column) for column in self.columns],
+            "parties": self.parties,
+            "protocol": self.protocol,
+            "data": msgspec.structs.replace(self.data, server=None),
+            "budget": self.budget,
+        }
+        return hashlib.sha256(msgspec.msgpack.encode(agreed, order="sorted")).digest()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Setup:
+    """A job with everybody's own side: what a simulation has, and nobody in a deployment.
+
+    Attributes
+    ----------
+    job
+        The contract.
+    own
+        Each party's own side, by its name.
+    folder
+        Where relative paths in the contract start from; those in ``own`` have been resolved.
+    seed
+        ``run.seed``: makes a simulation reproducible, and its masks and noise known to whoever knows the seed.
+    secure
+        ``run.secure``: keys and noise must come from the operating system; a seed is refused.
+    network
+        ``network.model``: the name of a network model, or None.
+    """
+
+    job: Job
+    own: Mapping[str, OwnSide] = field(default_factory=dict)
+    folder: Path = Path()
+    seed: int | None = None
+    secure: bool = False
+    network: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.seed is not None:
+            check_integer(("run", "seed"), self.seed, 0, MAX_SEED)
+        if not isinstance(self.secure, bool):
+            refuse(("run", "secure"), "be true or false", show_value(self.secure))
+        if self.secure and self.seed is not None:
+            what_to_do = "Whoever knows the seed can remove every mask and all noise: remove it, or secure = true."
+            refuse(("run", "seed"), "be left out in secure mode", show_value(self.seed), what_to_do)
+        keeps_ledger = any(own.ledger is not None for own in self.own.values())
+        if keeps_ledger and self.job.budget is None:
+            refuse(("ledger",), "come with a [budget]", "none", "A ledger records what a budget spends: remove [ledger].")
+        if keeps_ledger and not self.job.protocol.facts.ledger:
+            what_to_do = "What its noise protects is no cost of adding a record, which is what a ledger adds up."
+            refuse(("ledger",), f"be left out with the protocol {self.job.protocol.name}", "a ledger", what_to_do)
+
+    def own_side(self, party: str) -> OwnSide:
+        """Return one party's own side; empty where the caller hands its table in."""
+        return self.own.get(party, OwnSide())
+
+
+def check_bounds(path: KeyPath, low: object, high: object) -> None:
+    """Refuse public bounds of one column that are not two finite numbers with low < high."""
+    low_number, high_number = check_number((*path, "low"), low), check_number((*path, "high"), high)
+    if low_number == high_number:
+        refuse((*path, "high"), "be greater than low", f"low = high = {show_value(low)}", "Widen the bounds.")
+    if low_number > high_number:
+        got = f"low = {show_value(low)}, high = {show_value(high)}"
+        refuse((*path, "high"), "be greater than low", got, "Swap them.")
+    if not math.isfinite(high_number - low_number):
+        refuse(path, "have bounds whose difference is a finite double", "bounds too far apart", "Narrow them.")
+
+
+def _check_columns(columns: Sequence[Column]) -> None:
+    if not columns:
+        refuse(("columns",), "have at least one column", "none", "Write: age = { low = 18, high = 95 }")
+    names = [column.name for column in columns]
+    for column in columns:
+        check_text(("columns", column.name), column.name, longest=200)
+        if names.count(column.name) > 1:
+            refuse(("columns", column.name), "be named once", f"it {names.count(column.name)} times")
+
+
+def _check_parties(parties: Sequence[JobParty]) -> None:
+    if len(parties) < 2:
+        what_to_do = "Add another [[parties]] section; one organisation alone can use scikit-learn."
+        refuse(("parties",), "be at least 2", str(len(parties)), what_to_do)
+    seen: dict[str, int] = {}
+    for i, party in enumerate(parties):
+        path: KeyPath = ("parties", i, "name")
+        check_text(path, party.name)
+        if party.name == COORDINATOR:
+            refuse(path, "not be the coordinator's", show_value(party.name), "Choose another name.")
+        if set(party.name) & set("/\\"):
+            what_to_do = "A party's ledger file is named after it."
+            refuse(path, "be a name without / and \\", show_value(party.name), what_to_do)
+        if party.name in seen:
+            got = f"{show_value(party.name)}, which parties[{seen[party.name]}] has already"
+            refuse(path, "be unique", got, "Give each party its own name.")
+        seen[party.name] = i
+
+
+def _check_facts(job: Job) -> None:
+    """Refuse sizes and keys of other sections that the protocol does not take."""
+    facts, protocol = job.protocol.facts, job.protocol.name
+    key, least = ("k_max", 2) if job.choose_k else ("k", facts.clusters_least)
+    check_integer(("clusters", key), job.k, least, facts.clusters_most)
+    if len(job.columns) > facts.dimensions_most:
+        must = f"be at most {facts.dimensions_most} with the protocol {protocol}"
+        refuse(("columns",), must, str(len(job.columns)))
+    if job.choose_k and not facts.chooses_k:
+        takers = [name for name, options in known_options().items() if options.facts.chooses_k]
+        _refuse_section(("clusters", "choose_k"), takers, protocol)
+    for key in job.data.__struct_fields__:
+        if key not in facts.data_keys | _ALWAYS_TAKEN and getattr(job.data, key) is not None:
+            takers = [name for name, options in known_options().items() if key in options.facts.data_keys]
+            _refuse_section(("data", key), takers, protocol)
+    for i, party in enumerate(job.parties):
+        if facts.split == "rows" and party.columns is not None:
+            takers = [name for name, options in known_options().items() if options.facts.split == "columns"]
+            _refuse_section(("parties", i, "columns"), takers, protocol)
+
+
+def _refuse_section(path: KeyPath, takers: list[str], protocol: str) -> None:
+    refuse(path, f"come with the protocol {join_or(takers)}", protocol, "Remove it, or change the protocol.")
+
+
+def _check_budget(job: Job) -> None:
+    """Refuse a budget where there is no noise, noise without a budget, and units that the noise does not hide."""
+    facts, protocol, budget = job.protocol.facts, job.protocol.name, job.budget
+    if budget is None:
+        if facts.budget == "required":
+            what_to_do = "Write: [budget], epsilon = 1.0. It is what all releases together may cost."
+            refuse(("protocol", "name"), "come with a [budget]", f"{protocol} without one", what_to_do)
+        return
+    if facts.budget == "refused":
+        private = [name for name, options in known_options().items() if options.facts.budget == "required"]
+        what_to_do = (
+            f"The protocol {protocol} releases exact aggregates, so a budget would promise what it does not keep: "
+            f"remove [budget], or use {join_or(private)}."
+        )
+        refuse(("budget",), "be left out", f"epsilon = {show_value(budget.epsilon)}", what_to_do)
+    if budget.unit not in facts.units:
+        must = f"be {join_or([show_value(unit.value) for unit in facts.units])} with the protocol {protocol}"
+        hiding = [name for name, options in known_options().items() if budget.unit in options.facts.units]
+        what_to_do = f"Its noise cannot hide a whole {budget.unit.value}; that of {join_or(hiding)} can."
+        refuse(("budget", "unit"), must, show_value(budget.unit.value), what_to_do)
+    if budget.delta == 0 and job.protocol.needs_delta:
+        what_to_do = "Its noise cannot give pure epsilon: write delta = 1e-6."
+        refuse(("budget", "delta"), f"be greater than 0 with this noise of {protocol}", "0", what_to_do)

@@ -9,7 +9,7 @@ from cloister.job import Job
 from cloister.job.protocol_checks import PROTOCOLS
 from cloister.planning.model import Case, Plan, RoundNoise, Traffic, VerticalOutline
 from cloister.protocols.feddp.settings import FEDDP
-from cloister.protocols.leakage import LeakageTable, Learns
+from cloister.protocol import LeakageTable, Learns
 from cloister.protocols.vertical.settings import VERTICAL
 
 

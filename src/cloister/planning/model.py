@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cloister.columns import Column
+from cloister.protocol import LeakageTable
+from cloister.runtime.progress import OnProgress
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,8 +129,8 @@ class Traffic:
 
 
 @dataclass(frozen=True, kw_only=True)
-class VerticalParty:
-    """One party of a vertical job.
+class PartyLink:
+    """What one party does and what its link carries, where parties differ.
 
     Attributes
     ----------
@@ -147,46 +149,73 @@ class VerticalParty:
 
 
 @dataclass(frozen=True, kw_only=True)
-class VerticalOutline:
-    """What a vertical job would do, besides what every plan says.
+class PlanRequest:
+    """What a plan is to be made for.
 
     Attributes
     ----------
-    model
-        "two-party", "server-aided" or "collective".
-    parties
-        In the job's order.
-    cells, joint_cells
-        Of each encrypted holder's codebook, and of all together.
-    passes
-        How many numbers each pass over the encrypted records asks for.
-    ring_degree, modulus_bits, plaintext_bits
-        Of the ciphertexts that are computed with.
-    flood
-        How the errors of ciphertexts are hidden, in words.
-    memory_bytes
-        What the computing party needs for ciphertexts and sums.
-    replacement_epsilon
-        What it costs to change the values of a record that is known to be there; None without a budget.
-    exact_losses
-        Without a budget: losses over those of k-means on whole records, one for each family.
-    reasons
-        Why this model, this computing party, these cells, and why no comparison.
+    sizes
+        Which sizes of the job to try, rising.
+    records
+        The number of records where the job declares it or the user guesses it; None where nobody says.
+    guessed
+        Whether it is a guess.
+    epsilons
+        To compare with the job's own; None for the usual ones.
+    quick
+        Try less.
+    on_progress
+        Told about each family of made-up records that was tried.
     """
 
-    model: str
-    parties: tuple[VerticalParty, ...]
-    cells: tuple[int, ...]
-    joint_cells: int
-    passes: tuple[int, ...]
-    ring_degree: int
-    modulus_bits: int
-    plaintext_bits: int
-    flood: str
-    memory_bytes: int
-    replacement_epsilon: float | None
-    exact_losses: tuple[FamilyLoss, ...]
-    reasons: tuple[str, ...]
+    sizes: tuple[Size, ...]
+    records: int | None = None
+    guessed: bool = False
+    epsilons: tuple[float, ...] | None = None
+    quick: bool = False
+    on_progress: OnProgress | None = None
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of records to try."""
+        return tuple(size.records for size in self.sizes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """The part of a plan that its protocol fills.
+
+    Attributes
+    ----------
+    leakage
+        Who learns what, and which coalition breaks it.
+    who_adds_noise
+        In words; None without noise.
+    rounds_max, traffic
+        Rounds on the wire, needed or not; messages and bytes.
+    what_runs
+        How it runs, a sentence or two each; by default how many rounds there are.
+    cases, round_noise, notes, advice
+        As in `Plan`.
+    exact_losses, links, memory_bytes
+        As in `Plan`.
+    middleman
+        Whoever stands between the parties: the coordinator, or a relay.
+    """
+
+    leakage: LeakageTable
+    who_adds_noise: str | None = None
+    rounds_max: int
+    traffic: Traffic
+    what_runs: tuple[str, ...] = ()
+    cases: tuple[Case, ...] = ()
+    round_noise: tuple[RoundNoise, ...] = ()
+    notes: tuple[str, ...] = ()
+    advice: str = ""
+    exact_losses: tuple[FamilyLoss, ...] = ()
+    links: tuple[PartyLink, ...] = ()
+    memory_bytes: int | None = None
+    middleman: str = "coordinator"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,14 +242,22 @@ class Plan:
         Rounds on the wire, needed or not.
     traffic
         Messages and bytes.
+    what_runs
+        How it runs, in sentences.
     cases
-        With the synopsis, and vertical jobs with a budget: each epsilon and number of records that was tried.
+        Where losses are forecast: each epsilon and number of records that was tried.
     round_noise
         With noise in each round of Lloyd's algorithm: one for each number of records.
+    exact_losses
+        Where there is no noise, and approximation costs something: losses over those of k-means on whole records.
+    links
+        Where parties do different things: one for each.
+    memory_bytes
+        What the busiest party needs for ciphertexts and sums; None where that is little.
     notes, advice
         What the reader must know besides, and what follows from it.
-    vertical
-        Where parties hold different columns of the same records: who does what, and under which encryption.
+    split
+        Whether parties hold different rows, or different columns of the same rows.
     """
 
     name: str
@@ -240,11 +277,15 @@ class Plan:
     records: tuple[int, ...]
     rounds_max: int
     traffic: Traffic
+    split: Literal["rows", "columns"] = "rows"
+    what_runs: tuple[str, ...] = ()
     cases: tuple[Case, ...] = ()
     round_noise: tuple[RoundNoise, ...] = ()
+    exact_losses: tuple[FamilyLoss, ...] = ()
+    links: tuple[PartyLink, ...] = ()
+    memory_bytes: int | None = None
     notes: tuple[str, ...] = ()
     advice: str = ""
-    vertical: VerticalOutline | None = None
 
     @property
     def by_parties(self) -> bool:

@@ -1,6 +1,6 @@
 """Results: what a run gives back, the folder it is kept in, and how it is shown and used.
 
-Reading order: ``result``, ``document``, ``folder``, ``text``, ``picture``, ``predict``.
+Reading order: ``result``, ``folder``, ``text``, ``picture``, ``predict``.
 """
 
 from __future__ import annotations

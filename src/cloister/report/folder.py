@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 
 from cloister.columns import column_highs, column_lows
 from cloister.errors import ConfigError
-from cloister.report.document import decode_document, encode_document
 from cloister.report.labels import PartyLabels, is_labels_file, write_labels
-from cloister.report.result import Result
+from cloister.report.result import Result, decode_result, encode_result
 
 RESULT_FILE, CENTRES_FILE, PICTURE_FILE = "result.json", "centres.npz", "picture.png"
 MAX_FILE_BYTES = 2**30
@@ -109,7 +108,7 @@ def write_result(
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as workshop:
             fresh, earlier = Path(workshop, "fresh"), Path(workshop, "earlier")
             fresh.mkdir()
-            (fresh / RESULT_FILE).write_bytes(encode_document(result))
+            (fresh / RESULT_FILE).write_bytes(encode_result(result))
             (fresh / CENTRES_FILE).write_bytes(_encode_arrays(result))
             if picture is not None:
                 (fresh / PICTURE_FILE).write_bytes(picture)
@@ -171,7 +170,7 @@ def read_result(folder: str | Path) -> Result:
     if not folder.is_dir():
         raise ConfigError(f"a result must be a folder with {RESULT_FILE}; got {folder}. Name the folder of a run.")
     path = folder / RESULT_FILE
-    result = decode_document(_read_limited(path), path)
+    result = decode_result(_read_limited(path), path)
     _check_agreement(folder / CENTRES_FILE, result)
     return result
 

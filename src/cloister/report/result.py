@@ -1,14 +1,15 @@
 """What a run gives back: centres in original units, what it cost, and who learned what.
 
-Everything here may be shown to every party: it holds no record, no label and no party's own statistic.
+Everything here may be shown to every party: it holds no record, no label and no party's own statistic. One struct is
+the result in memory and, with its schema's number, result.json.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from math import prod
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -16,11 +17,11 @@ import numpy as np
 from cloister.columns import Column
 from cloister.errors import ConfigError
 from cloister.privacy.card import PrivacyCard
-from cloister.protocols.synopsis import KChoice
-from cloister.protocols.vertical.settings import CELLS_MOST
-from cloister.records import FloatArray
 
 __all__ = ["CellBook", "Evaluation", "KChoice", "Learned", "NetworkTime", "PartyTraffic", "Result"]
+
+SCHEMA = 1
+_CELLS_MOST = 1024
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -82,6 +83,24 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return self.loss / self.reference_loss if self.reference_loss > 0 else None
 
 
+class KChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One number of clusters that was tried.
+
+    Attributes
+    ----------
+    k
+        How many clusters.
+    loss
+        Mean squared distance to the nearest centre over the noisy cells, in unit scaling.
+    score
+        What the choice went by; the largest wins.
+    """
+
+    k: Annotated[int, msgspec.Meta(ge=1)]
+    loss: float
+    score: float
+
+
 class CellBook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Into which cells a party sorted its records in a vertical run: what labels of new records need besides centres.
 
@@ -106,8 +125,7 @@ class NetworkTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     simulated_s: float
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Result:
+class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown_fields=True):
     """The result of one run.
 
     Attributes
@@ -163,7 +181,7 @@ class Result:
     name: str
     protocol: str
     columns: tuple[Column, ...]
-    centres: FloatArray
+    centres: np.ndarray[Any, np.dtype[np.float64]]
     rounds: int
     parties: tuple[PartyTraffic, ...]
     leakage: tuple[Learned, ...]
@@ -188,7 +206,7 @@ class Result:
     def __post_init__(self) -> None:
         centres = np.array(self.centres, dtype=np.float64, order="C")  # a copy: a result does not change
         centres.setflags(write=False)
-        object.__setattr__(self, "centres", centres)
+        msgspec.structs.force_setattr(self, "centres", centres)
         if centres.ndim != 2 or centres.shape[0] < 1 or centres.shape[1] != len(self.columns):
             raise ConfigError(
                 f"centres must have k rows and one column for each of the {len(self.columns)} columns; "
@@ -252,8 +270,8 @@ def _check_codebooks(result: Result) -> None:
     held = [name for book in result.codebooks for name in book.columns]
     if len(set(held)) != len(held) or not set(held) <= {column.name for column in result.columns}:
         raise ConfigError("codebooks must be of the result's columns, each at one party; they are not.")
-    if prod(len(book.cells) for book in result.codebooks) > CELLS_MOST:
-        raise ConfigError(f"codebooks must have at most {CELLS_MOST} joint cells; they have more.")
+    if prod(len(book.cells) for book in result.codebooks) > _CELLS_MOST:
+        raise ConfigError(f"codebooks must have at most {_CELLS_MOST} joint cells; they have more.")
     for book in result.codebooks:
         if not book.cells or not book.columns or any(len(cell) != len(book.columns) for cell in book.cells):
             raise ConfigError("a codebook must have cells with one coordinate for each of its columns; it has not.")
@@ -269,3 +287,60 @@ def _check_time(created: str) -> None:
         offset = None
     if offset is None:
         raise ConfigError("created must be an ISO 8601 time with an offset, such as 2026-01-31T12:00:00+00:00.")
+
+
+class _Head(msgspec.Struct):
+    """The part of every schema that never changes."""
+
+    schema: int
+
+
+def encode_result(result: Result) -> bytes:
+    """Return result.json."""
+    # A loss is an exact statistic of all records: beside a promise of differential privacy it would break it.
+    told = result if result.card is None else msgspec.structs.replace(result, evaluation=None)
+    fields = msgspec.to_builtins(told, enc_hook=lambda centres: centres.tolist())
+    return msgspec.json.format(msgspec.json.encode({"schema": SCHEMA, "k": result.k, **fields}), indent=2) + b"\n"
+
+
+def decode_result(raw: bytes, path: Path) -> Result:
+    """Read result.json back.
+
+    Parameters
+    ----------
+    raw
+        The bytes of the file.
+    path
+        What messages call it.
+
+    Raises
+    ------
+    ConfigError
+        If it is damaged, incomplete, or of another schema.
+    """
+    try:
+        schema = msgspec.json.decode(raw, type=_Head).schema
+        if schema != SCHEMA:
+            what_to_do = "Update Cloister." if schema > SCHEMA else "It was not written by Cloister."
+            raise ConfigError(f"{path} must have schema {SCHEMA}; got {schema}. {what_to_do}")
+        fields = msgspec.json.decode(raw)
+        k = fields.pop("k", None)
+        del fields["schema"]
+        result = msgspec.convert(fields, Result, dec_hook=_read_centres)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise _describe_damage(path, str(error)) from None
+    if k != result.k:
+        raise _describe_damage(path, f"k = {k} with {result.k} centres")
+    return result
+
+
+def _read_centres(kind: type, rows: object) -> Any:
+    """Rows of numbers, or an error that msgspec tells with its place."""
+    numbers = msgspec.convert(rows, tuple[tuple[float, ...], ...])
+    if len({len(row) for row in numbers}) != 1:
+        raise ValueError("centres whose rows are not of equal length")
+    return np.array(numbers)
+
+
+def _describe_damage(path: Path, got: str) -> ConfigError:
+    return ConfigError(f"{path} must be a complete Cloister result; got: {got.rstrip('.')}. Use an unchanged copy.")

@@ -11,7 +11,7 @@ from cloister.data import to_original
 from cloister.job import Job
 from cloister.job.secfc_checks import SECFC
 from cloister.protocols.feddp.settings import FEDDP
-from cloister.protocols.leakage import Learns
+from cloister.protocol import Learns
 from cloister.protocols.synopsis.settings import SYNOPSIS
 from cloister.protocols.vertical.settings import VERTICAL
 from cloister.report.evaluation import evaluate_centres

@@ -20,7 +20,7 @@ from cloister.privacy.mechanisms import DiscreteGaussian
 from cloister.privacy.placement import Aggregator
 from cloister.privacy.release import NoiseDuty
 from cloister.protocols.align import Mode
-from cloister.protocols.leakage import LeakageTable, Learns
+from cloister.protocol import LeakageTable, Learns
 from cloister.protocols.secfc import (
     BREAKS_IF,
     CODEC,

@@ -14,7 +14,7 @@ from cloister.errors import LocalProtocolError, PrecisionError
 from cloister.job import Job
 from cloister.numeric import FixedPoint
 from cloister.privacy.card import PrivacyCard
-from cloister.protocols.leakage import LeakageTable
+from cloister.protocol import LeakageTable
 from cloister.protocols.vertical.settings import VERTICAL
 from cloister.records import FloatArray
 from cloister.report.labels import PartyLabels

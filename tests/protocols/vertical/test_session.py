@@ -6,7 +6,7 @@ import pytest
 from cloister.errors import LocalProtocolError, TooFewPartiesError
 from cloister.privacy.calibration import rho_for
 from cloister.privacy.costs import rho_of
-from cloister.protocols.leakage import Learns
+from cloister.protocol import Learns
 from cloister.protocols.vertical import agreement as agreement_module
 from cloister.protocols.vertical.flood import ChargedFlood
 from cloister.protocols.vertical.leakage import describe_leakage

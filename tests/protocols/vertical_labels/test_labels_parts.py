@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cloister.errors import RemoteProtocolError
 from cloister.lattice.parameters import Parameters
 from cloister.lattice.slots import SLOT_MODULUS, RlweCiphertext, slot_error_bound
-from cloister.protocols.leakage import Learns
+from cloister.protocol import Learns
 from cloister.protocols.vertical.leakage import describe_leakage
 from cloister.protocols.vertical_labels.leakage import add_labels, describe_labels
 from cloister.protocols.vertical_labels.masking import draw_pads, unmask_labels

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cloister.protocols.align.terms import Mode
-from cloister.protocols.leakage import LeakageTable, Learns, Row
+from cloister.protocol import LeakageTable, Learns, Row
 
 _BREAKS_IF = (
     "The coordinator and any one party together: they know which parties hold the record at each place, and with that "

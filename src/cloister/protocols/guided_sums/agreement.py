@@ -21,7 +21,7 @@ from cloister.privacy.units import Sensitivity
 from cloister.protocols.guided_sums.query import Query
 from cloister.protocols.guided_sums.sampling import sample_key, sample_parties
 from cloister.protocols.guided_sums.settings import PURSE, GuidedSettings, Slot, require
-from cloister.protocols.leakage import LeakageTable, Learns, Row
+from cloister.protocol import LeakageTable, Learns, Row
 from cloister.protocols.multiparty_lloyd.agreement import MAX_RECORDS
 from cloister.protocols.noise_holders import (
     COORDINATOR_SUBTRACTS,

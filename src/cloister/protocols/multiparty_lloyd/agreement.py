@@ -17,7 +17,7 @@ from cloister.kmeans.initialisation import random_in_domain, sphere_packing
 from cloister.numeric import FixedPoint, Ring, choose_ring
 from cloister.numeric.ring import RingBits
 from cloister.privacy.placement import Aggregator, Joint
-from cloister.protocols.leakage import LeakageTable, Learns, Row
+from cloister.protocol import LeakageTable, Learns, Row
 from cloister.protocols.multiparty_lloyd.noise import NoisePlan
 from cloister.protocols.multiparty_lloyd.rules import ExactCentroids, ExactSums, Rule
 from cloister.protocols.noise_holders import COORDINATOR_SUBTRACTS, describe_break

@@ -25,7 +25,7 @@ from cloister.numeric import FixedPoint
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Release
 from cloister.privacy.samplers import check_draw
 from cloister.privacy.units import Sensitivity
-from cloister.protocols.leakage import LeakageTable, Learns
+from cloister.protocol import LeakageTable, Learns
 from cloister.protocols.secfc.leakage import describe_leakage
 from cloister.wire.codec import DEFAULT_LIMIT_BYTES
 

@@ -6,7 +6,7 @@ records up to an isometry (docs/proofs/secfc.md, claim 6). A test does that reco
 
 from __future__ import annotations
 
-from cloister.protocols.leakage import LeakageTable, Learns, Row
+from cloister.protocol import LeakageTable, Learns, Row
 
 BREAKS_IF = (
     "The coordinator alone learns every distance between a record and a centre: after about d / (k - 1) rounds it has "

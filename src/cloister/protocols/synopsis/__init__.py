@@ -62,7 +62,6 @@ from cloister.protocols.guided_sums import (
     coordinate,
     envelope_of,
 )
-from cloister.protocols.synopsis.choice_of_k import KChoice
 from cloister.protocols.synopsis.pipeline import Finding
 from cloister.protocols.synopsis.session import CODEC, LEAKAGE, SynopsisParty, rehearse
 from cloister.protocols.synopsis.settings import Knobs, Settings
@@ -72,7 +71,6 @@ __all__ = [
     "LEAKAGE",
     "Agreement",
     "Finding",
-    "KChoice",
     "Knobs",
     "NoBooks",
     "Outcome",

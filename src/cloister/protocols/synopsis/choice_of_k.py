@@ -21,10 +21,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isqrt
-from typing import Annotated
 
 import numpy as np
-from msgspec import Meta, Struct
 from scipy.spatial.distance import cdist
 
 from cloister.crypto.stream import Stream
@@ -32,29 +30,12 @@ from cloister.protocols.synopsis.grid import Grid
 from cloister.protocols.synopsis.settings import Settings
 from cloister.protocols.synopsis.start import Histogram, cluster_cells, denoise_histogram
 from cloister.records import FloatArray
+from cloister.report.result import KChoice
 
 _ALL_UP_TO = 30  # each k is tried up to here; then steps grow
 _STEP = 0.1  # of k
 _TRIES, _REFERENCE_TRIES = 4, 1  # starts of k-means for each k: a silhouette needs no perfect clustering
 _REFERENCES = 2
-
-
-class KChoice(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One number of clusters that was tried on the released synopsis; results are written with it.
-
-    Attributes
-    ----------
-    k
-        How many clusters.
-    loss
-        Mean squared distance to the nearest centre over the noisy cells, in unit scaling.
-    score
-        What the choice went by; the largest wins.
-    """
-
-    k: Annotated[int, Meta(ge=1)]
-    loss: float
-    score: float
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

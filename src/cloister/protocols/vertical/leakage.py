@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cloister.protocols.leakage import LeakageTable, Learns, Row
+from cloister.protocol import LeakageTable, Learns, Row
 from cloister.protocols.vertical.agreement import VerticalAgreement
 
 SOURCE = "docs/proofs/vertical.md"

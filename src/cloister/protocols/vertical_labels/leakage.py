@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cloister.protocols.leakage import LeakageTable, Learns, Row
+from cloister.protocol import LeakageTable, Learns, Row
 
 SOURCE = "docs/proofs/vertical-labels.md"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cloister.job.problems import quote_key, quote_string
+from cloister.job.refusals import quote_key, quote_string
 
 
 @dataclass(frozen=True, kw_only=True)

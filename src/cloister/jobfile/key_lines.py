@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 
-from cloister.job.problems import KeyPath
+from cloister.job.refusals import KeyPath
 
 _BLANK = re.compile(r"[ \t]*")
 _BLANK_AND_COMMENTS = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*")

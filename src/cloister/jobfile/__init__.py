@@ -1,0 +1,8 @@
+"""Job files: from TOML to a job and back, through the registry; errors know the file, the line and the key.
+
+Reading order: ``sections``, ``reader``, ``key_lines`` (on which line a key stands), ``template`` (a new job file).
+"""
+
+from cloister.jobfile.reader import load_job, load_own_side, load_setup, parse_job, parse_setup
+
+__all__ = ["load_job", "load_own_side", "load_setup", "parse_job", "parse_setup"]

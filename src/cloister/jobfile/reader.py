@@ -1,0 +1,197 @@
+"""From the text of a job file to a ``Job`` or a ``Setup``: every complaint names the file, the line and the key."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cloister.errors import ConfigError
+from cloister.job import Job, OwnSide, Setup
+from cloister.job.refusals import KeyedConfigError, check_choice, refuse, show_value
+from cloister.jobfile.key_lines import KeyLines
+from cloister.jobfile.sections import (
+    SECTION_KEYS,
+    SECTIONS,
+    check_keys,
+    check_required,
+    list_own_sections,
+    read_budget,
+    read_clusters,
+    read_columns,
+    read_data,
+    read_own_side,
+    read_parties,
+    read_protocol,
+    refuse_missing_bounds,
+)
+from cloister.runtime.network import NETWORKS
+
+MAX_JOB_BYTES = 4 * 2**20
+_TOML_LINE = re.compile(r"\(at line (\d+), column \d+\)")
+_OWN_KEYS = ("data", "dataset", "ledger", "alignment")
+
+Read = TypeVar("Read")
+
+
+def load_job(path: str | Path) -> Job:
+    """Read and check the contract in a job file: what all parties agree on. Where their tables are is not read.
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be read, or a rule does not hold: ``file:line: key must ...; got .... What to do.``
+    """
+    return parse_job(_read_text(Path(path)), source_name=str(path))
+
+
+def load_setup(path: str | Path, *, own: Mapping[str, str | Path] | None = None) -> Setup:
+    """Read and check a job file with everybody's own side, as a simulation needs it.
+
+    Parameters
+    ----------
+    path
+        A TOML file in UTF-8. Paths in it are relative to its folder.
+    own
+        By party name, the file of a party's own side (`load_own_side`), in place of what the job file says of it.
+
+    Raises
+    ------
+    ConfigError
+        As `load_job`; or if a party's table is named nowhere.
+    """
+    path = Path(path)
+    sides = {name: load_own_side(file) for name, file in (own or {}).items()}
+    return parse_setup(_read_text(path), folder=path.parent, source_name=str(path), own=sides)
+
+
+def load_own_side(path: str | Path) -> OwnSide:
+    """Read one party's own side: a TOML file with the keys data, dataset, ledger and alignment.
+
+    Paths in it are relative to its folder. No other party needs it, and nothing in it is agreed on.
+    """
+    path = Path(path)
+
+    def read(document: dict[str, Any]) -> OwnSide:
+        check_keys((), document, _OWN_KEYS)
+        return read_own_side((), document, path.parent)
+
+    return _read_document(_read_text(path), str(path), read)
+
+
+def parse_job(text: str, *, source_name: str = "job") -> Job:
+    """Read and check the contract in the text of a job file; ``source_name`` is what messages call it."""
+    return _read_document(text, source_name, _read_job)
+
+
+def parse_setup(
+    text: str, *, folder: str | Path = ".", source_name: str = "job", own: Mapping[str, OwnSide] | None = None
+) -> Setup:
+    """Read and check the text of a job file with everybody's own side; parameters as `load_setup`.
+
+    ``folder`` is where relative paths start from.
+    """
+    return _read_document(text, source_name, lambda document: _read_setup(document, Path(folder), own or {}))
+
+
+def _read_text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_JOB_BYTES + 1)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigError(
+            f"the job must be a readable file; got {path}: {reason}. 'cloister init data.csv' writes one."
+        ) from None
+    if len(raw) > MAX_JOB_BYTES:
+        raise ConfigError(f"a job file must have at most {MAX_JOB_BYTES} bytes; {path} has more. Is it a table?")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{path}:{line}: a job file must be UTF-8 text; got other bytes. Save it as UTF-8.") from None
+
+
+def _read_document(text: str, source_name: str, read: Callable[[dict[str, Any]], Read]) -> Read:
+    """Parse and read, with the line in front of what is refused."""
+    text = text.replace("\r\n", "\n")
+    document = _parse_toml(text, source_name)
+    try:
+        return read(document)
+    except KeyedConfigError as error:
+        line = KeyLines(text).find(error.path)
+        where = source_name if line is None else f"{source_name}:{line}"
+        raise ConfigError(f"{where}: {error}") from None
+
+
+def _parse_toml(text: str, source_name: str) -> dict[str, Any]:
+    """Parse, with syntax errors told like all others."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ConfigError(f"{source_name}: a job must not nest lists this deeply. Simplify it.") from None
+    except ValueError as error:  # a syntax error, or a number with more digits than Python converts
+        match = _TOML_LINE.search(str(error))
+        line = int(match[1]) if match else text.rstrip("\n").count("\n") + 1
+        reason = _TOML_LINE.sub("", str(error)).strip()
+        raise ConfigError(
+            f"{source_name}:{line}: the job must be valid TOML; got: {reason}. Its syntax: https://toml.io"
+        ) from None
+
+
+def _read_job(document: dict[str, Any]) -> Job:
+    """Read the contract."""
+    check_keys((), document, (*SECTIONS, *list_own_sections()))
+    for section, known in SECTION_KEYS.items():  # a misplaced key explains a missing section: tell it first
+        if section in document:
+            check_keys((section,), document[section], known)
+    if "columns" not in document:
+        refuse_missing_bounds(("columns",), "age", "no section [columns]")
+    check_required((), document, ("name", "clusters", "columns", "parties"))
+    protocol, data = read_protocol(document), read_data(document.get("data", {}))
+    return Job(
+        name=document["name"],
+        protocol=protocol,
+        k=read_clusters(document["clusters"]),
+        choose_k=document["clusters"].get("choose_k", False),
+        columns=read_columns(document["columns"]),
+        parties=read_parties(document["parties"]),
+        data=data,
+        budget=read_budget(document["budget"], protocol, data) if "budget" in document else None,
+    )
+
+
+def _read_setup(document: dict[str, Any], folder: Path, own: Mapping[str, OwnSide]) -> Setup:
+    """Read the contract, everybody's own side, and how it is to be simulated."""
+    job = _read_job(document)
+    for section, key in (("network", "model"), ("ledger", "path")):
+        if section in document:
+            check_required((section,), document[section], (key,))
+    ledgers = document.get("ledger", {}).get("path")
+    if ledgers is not None and (not isinstance(ledgers, str) or not ledgers.strip()):
+        refuse(("ledger", "path"), "be the path of a folder", show_value(ledgers))
+    sides = {}
+    for i, (party, table) in enumerate(zip(job.parties, document["parties"], strict=True)):
+        ledger = None if ledgers is None else folder / ledgers / f"{party.name}.ledger"
+        sides[party.name] = own.get(party.name) or read_own_side(("parties", i), table, folder, ledger=ledger)
+        holds_records = bool(job.find_columns(party))
+        if sides[party.name].data is None and holds_records:
+            refuse(("parties", i), "have the key data", "none", 'Write: data = "north.csv"')
+        for key in ("data", "dataset", "alignment"):
+            if key in table and not holds_records:
+                what_to_do = "It holds no records: remove it."
+                refuse(("parties", i, key), "be left out without columns", show_value(table[key]), what_to_do)
+    network = document.get("network", {}).get("model")
+    if network is not None:
+        check_choice(("network", "model"), network, NETWORKS)
+    run = document.get("run", {})
+    return Setup(
+        job=job,
+        own=sides,
+        folder=folder,
+        seed=run.get("seed"),
+        secure=run.get("secure", False),
+        network=network,
+    )

@@ -1,0 +1,247 @@
+"""The sections of a job file: their known and required keys, and the values that the model takes.
+
+The shape is checked here; what the values must hold, by ``Job`` itself. Which options ``[protocol]`` takes, and which
+protocols have a section of their own, is looked up in the registry.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from msgspec.structs import replace
+
+from cloister.columns import Column
+from cloister.errors import ConfigError
+from cloister.job import Budget, DataOptions, JobParty, Options, OwnSide, make_options
+from cloister.job.model import check_bounds
+from cloister.job.options import known_options, name_takers
+from cloister.job.refusals import (
+    KeyedConfigError,
+    KeyPath,
+    check_choice,
+    check_fields,
+    check_number,
+    check_text,
+    format_path,
+    quote_key,
+    quote_string,
+    refuse,
+    show_value,
+    suggest,
+)
+from cloister.privacy.units import EPSILON_LEAST, EPSILON_MOST, Unit
+
+_DELTA = 1e-6
+_PARTY_KEYS = ("name", "columns", "data", "dataset", "alignment")
+SECTION_KEYS: dict[str, tuple[str, ...]] = {
+    "clusters": ("k", "choose_k", "k_max"),
+    "data": DataOptions.__struct_fields__,
+    "network": ("model",),
+    "run": ("seed", "secure"),
+    "budget": tuple(f.name for f in fields(Budget)),
+    "ledger": ("path",),
+}
+SECTIONS = ("name", "protocol", "columns", "parties", *SECTION_KEYS)
+
+
+def list_own_sections() -> dict[str, type]:
+    """Return the sections that protocols have of their own, by name, and what each is read into."""
+    found = {}
+    for name, options in known_options().items():
+        if options.facts.section is not None:
+            hint = get_type_hints(options)[options.facts.section]
+            found[name] = next(kind for kind in get_args(hint) or (hint,) if is_dataclass(kind))
+    return found
+
+
+def choose_delta(records: int | None) -> float:
+    """Return the delta of a budget that names none.
+
+    Parameters
+    ----------
+    records
+        The number of records n, where it is declared public.
+
+    Returns
+    -------
+    float
+        1e-6; or 1 / (n ln n) where n is public and this is less. A mechanism that publishes one record at random is
+        (0, 1/n)-DP, so delta must stay well below 1/n.
+    """
+    if records is None or records < 2:
+        return _DELTA
+    return min(_DELTA, 1 / (records * math.log(records)))
+
+
+def read_clusters(table: Mapping[str, Any]) -> Any:
+    """Read ``[clusters]``: k, or the most that may be chosen. ``Job`` checks the number."""
+    if table.get("choose_k") is True:
+        if "k" in table:
+            what_to_do = "Write k_max instead, or remove choose_k."
+            refuse(("clusters", "k"), "be left out with choose_k = true", show_value(table["k"]), what_to_do)
+        check_required(("clusters",), table, ("k_max",))
+        return table["k_max"]
+    if "k_max" in table:
+        what_to_do = "Write choose_k = true, or k instead."
+        refuse(("clusters", "k_max"), "come with choose_k = true", show_value(table["k_max"]), what_to_do)
+    check_required(("clusters",), table, ("k",))
+    return table["k"]
+
+
+def read_protocol(document: Mapping[str, Any]) -> Options:
+    """Read ``[protocol]``, and the section of the protocol's own, if it has one."""
+    table = document.get("protocol", {})
+    if not isinstance(table, dict):
+        refuse(("protocol",), "be a table", show_value(table))
+    options = make_options(**table)
+    for name, kind in list_own_sections().items():
+        if name not in document:
+            continue
+        if name != options.name:
+            what_to_do = f'Write protocol.name = "{name}" to use it, or remove it.'
+            refuse((name,), f"come with the protocol {name}", options.name, what_to_do)
+        assert options.facts.section is not None
+        options = replace(options, **{options.facts.section: _read_own_section((name,), kind, document[name])})
+    return options
+
+
+def _read_own_section(path: KeyPath, kind: type, table: object) -> Any:
+    """Read a section into its dataclass; one that knows its ranges names the key that is out of its own."""
+    known = tuple(f.name for f in fields(kind))
+    check_keys(path, table, known)
+    assert isinstance(table, dict)
+    try:
+        section = kind(**table)
+    except ConfigError as error:
+        blamed = [key for key in table if key in str(error)]
+        raise KeyedConfigError((*path, *blamed[:1]), f"in [{path[0]}] {error}") from None
+    except TypeError:  # a comparison with what is no number: the check below says which
+        section = kind()
+        for key, value in table.items():
+            object.__setattr__(section, key, value)
+    check_fields(path, section)
+    return section
+
+
+def read_columns(table: object) -> tuple[Column, ...]:
+    """Read ``[columns]``: each needs public bounds."""
+    if not isinstance(table, dict):
+        refuse(("columns",), "be a section of columns with bounds", show_value(table))
+    if not table:
+        refuse_missing_bounds(("columns",), "age", "no column")
+    columns = []
+    for name, bounds in table.items():
+        path: KeyPath = ("columns", name)
+        check_text(path, name, longest=200)
+        if not isinstance(bounds, dict):
+            refuse(path, "be a table of bounds", show_value(bounds), f"Write: {_show_bounds(name)}")
+        check_keys(path, bounds, ("low", "high"))
+        missing = [key for key in ("low", "high") if key not in bounds]
+        if missing:
+            refuse_missing_bounds(path, name, f"no {' and no '.join(missing)}")
+        check_bounds(path, bounds["low"], bounds["high"])
+        columns.append(Column(name=name, low=float(bounds["low"]), high=float(bounds["high"])))
+    return tuple(columns)
+
+
+def refuse_missing_bounds(path: KeyPath, name: str, got: str) -> None:
+    """Say why bounds must be written by hand."""
+    refuse(
+        path,
+        "have public bounds, low and high",
+        got,
+        "The smallest and the largest value of a column are two people's records, so they are not public and "
+        f"Cloister does not take them from the data. Fill in low and high for column {name} from what is "
+        f"generally known, for example: {_show_bounds(name)}",
+    )
+
+
+def _show_bounds(name: str) -> str:
+    return f"{quote_key(name)} = {{ low = 0, high = 100 }}"
+
+
+def read_data(table: object) -> DataOptions:
+    """Read ``[data]``."""
+    check_keys(("data",), table, DataOptions.__struct_fields__)
+    assert isinstance(table, dict)
+    return DataOptions(**table)
+
+
+def read_budget(table: Any, protocol: Options, data: DataOptions) -> Budget:
+    """Read ``[budget]``; where the noise needs a delta, one that is not written follows from public values."""
+    check_required(("budget",), table, ("epsilon",))
+    epsilon = check_number(("budget", "epsilon"), table["epsilon"])
+    if not EPSILON_LEAST <= epsilon <= EPSILON_MOST:
+        must = f"be greater than 0, from {EPSILON_LEAST:g} to {EPSILON_MOST:g}"
+        refuse(("budget", "epsilon"), must, show_value(table["epsilon"]), "Less is all noise, more is no privacy.")
+    # ``Job`` refuses a number of records that is not one.
+    default = choose_delta(data.records if isinstance(data.records, int) else None) if protocol.needs_delta else 0.0
+    delta = check_number(("budget", "delta"), table.get("delta", default))
+    if not 0 <= delta < 1:
+        refuse(("budget", "delta"), "be at least 0 and less than 1", show_value(table["delta"]))
+    unit = table.get("unit", Unit.RECORD.value)
+    check_choice(("budget", "unit"), unit, [unit.value for unit in Unit])
+    return Budget(epsilon=epsilon, delta=delta, unit=Unit(unit))
+
+
+def read_parties(tables: object) -> tuple[JobParty, ...]:
+    """Read what is agreed about ``[[parties]]``: their names, and who holds which columns."""
+    if not isinstance(tables, list):
+        refuse(("parties",), "be written as [[parties]], once for each party", show_value(tables))
+    parties = []
+    for i, table in enumerate(tables):
+        path: KeyPath = ("parties", i)
+        check_keys(path, table, _PARTY_KEYS)
+        check_required(path, table, ("name",))
+        columns = table.get("columns")
+        parties.append(
+            JobParty(name=table["name"], columns=tuple(columns) if isinstance(columns, list) else columns)
+        )
+    return tuple(parties)
+
+
+def read_own_side(path: KeyPath, table: Mapping[str, Any], folder: Path, *, ledger: Path | None = None) -> OwnSide:
+    """Read one party's own side; its paths start from ``folder``."""
+
+    def find(key: str) -> Path | None:
+        value = table.get(key)
+        if value is not None and (not isinstance(value, str) or not value.strip()):
+            refuse((*path, key), "be a path", show_value(value))
+        return None if value is None else folder / value
+
+    dataset = table.get("dataset")
+    if dataset is not None:
+        check_text((*path, "dataset"), dataset, longest=200)
+    return OwnSide(data=find("data"), dataset=dataset, alignment=find("alignment"), ledger=find("ledger") or ledger)
+
+
+def check_keys(path: KeyPath, table: object, known: tuple[str, ...]) -> None:
+    """Refuse what is not a table, and keys that nobody reads."""
+    if not isinstance(table, dict):
+        refuse(path, f"be a table with the keys {', '.join(known)}", show_value(table))
+    for key in table:
+        if key not in known:
+            what_to_do = _find_home(key) or suggest(key, known) or "Remove it."
+            refuse((*path, key), f"be a known key ({', '.join(known)})", quote_string(key), what_to_do)
+
+
+def check_required(path: KeyPath, table: Mapping[str, Any], required: tuple[str, ...]) -> None:
+    """Refuse a table that lacks a key."""
+    for key in required:
+        if key not in table:
+            where = format_path(path) or "the job"
+            raise KeyedConfigError((*path, key), f"{where} must have the key {key}; got none. Add it.")
+
+
+def _find_home(key: str) -> str:
+    """Return where a key belongs that was written in the wrong section."""
+    homes = ["protocol"] if name_takers(key) else []
+    homes += [section for section, known in SECTION_KEYS.items() if key in known]
+    homes += [name for name, kind in list_own_sections().items() if key in {f.name for f in fields(kind)}]
+    return f"It belongs in [{'] or ['.join(homes)}]." if homes and key != "name" else ""
+
+

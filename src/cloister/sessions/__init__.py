@@ -1,0 +1,20 @@
+"""Sessions: from a job to roles that run, for one party, for the coordinator, or for everybody.
+
+Reading order: ``tables`` (one party's table), ``alignment`` (a session of its own, before), ``books`` (what a party
+pays), ``assembly`` (who sits where), ``simulation`` (everybody in one process).
+"""
+
+from cloister.sessions.alignment import Aligned, align_job
+from cloister.sessions.simulation import OnLabels, OnRecords, as_setup, label_records, simulate
+from cloister.sessions.tables import OnTable
+
+__all__ = [
+    "Aligned",
+    "OnLabels",
+    "OnRecords",
+    "OnTable",
+    "align_job",
+    "as_setup",
+    "label_records",
+    "simulate",
+]
