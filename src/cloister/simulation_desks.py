@@ -168,7 +168,7 @@ def open_desks(
     )
     samplers = tuple(make_sampler(job, party.name) for party in job.parties)
     duty = None
-    if isinstance(placement, Aggregator) and coordinators_books is not None:
+    if placement.by_coordinator and coordinators_books is not None:
         duty = NoiseDuty(charger=coordinators_books, sampler=make_sampler(job, COORDINATOR))
     return Desks(
         budget=budget,
