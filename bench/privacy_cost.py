@@ -21,8 +21,7 @@ from cloister.numeric import FixedPoint
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.books import Books
 from cloister.privacy.calibration import calibrate_gaussian, calibrate_laplace
-from cloister.privacy.fingerprint import fingerprint_records
-from cloister.privacy.ledger import Ledger
+from cloister.privacy.ledger import Ledger, fingerprint_records
 from cloister.privacy.release import Charger, NoiseDuty
 from cloister.privacy.samplers import ExactSampler, Noise, OnProgress, Sampler
 from cloister.privacy.units import Budget, Sensitivity

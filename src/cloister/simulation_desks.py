@@ -19,8 +19,7 @@ from cloister.privacy.accounting import Accountant, Spent
 from cloister.privacy.books import Books, Prepayment, RhoPrepayment
 from cloister.privacy.card import PrivacyCard, make_card
 from cloister.privacy.card_warnings import Circumstances
-from cloister.privacy.fingerprint import fingerprint_label, fingerprint_records
-from cloister.privacy.ledger import Ledger, LedgerSession
+from cloister.privacy.ledger import Ledger, LedgerSession, fingerprint_label, fingerprint_records
 from cloister.privacy.mechanisms import Release
 from cloister.privacy.placement import Aggregator, Joint, Local, Placement, Shared
 from cloister.privacy.release import Charger, NoiseDuty
@@ -169,7 +168,7 @@ def open_desks(
     )
     samplers = tuple(make_sampler(job, party.name) for party in job.parties)
     duty = None
-    if isinstance(placement, Aggregator) and coordinators_books is not None:
+    if placement.by_coordinator and coordinators_books is not None:
         duty = NoiseDuty(charger=coordinators_books, sampler=make_sampler(job, COORDINATOR))
     return Desks(
         budget=budget,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Invoke
-from tests.privacy.ledger_helpers import CUSTOMERS, PATIENTS, gaussian, open_session
+from tests.privacy.ledger.helpers import CUSTOMERS, PATIENTS, gaussian, open_session
 
 from cloister.privacy.ledger import Ledger
 from cloister.privacy.units import Budget, Unit

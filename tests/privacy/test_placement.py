@@ -2,6 +2,7 @@
 
 import math
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,12 +10,12 @@ from hypothesis import strategies as st
 
 from cloister.crypto import Stream
 from cloister.errors import ConfigError, LocalProtocolError
-from cloister.privacy.costs import pure_epsilon_of, rho_of
+from cloister.privacy.costs import pure_epsilon_of, rho_of, size_gaussian_share
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Release
-from cloister.privacy.placement import Aggregator, Joint, Local, Shared, size_gaussian_share
+from cloister.privacy.placement import Aggregator, Joint, Local, Shared
 from cloister.privacy.polya import PolyaDifference
 from cloister.privacy.simulation_sampler import SimulationSampler
-from cloister.privacy.units import Sensitivity
+from cloister.privacy.units import Budget, Sensitivity
 from cloister.privacy.variance import compute_variance
 from tests.privacy.distributions import ALPHA, battery, convolve, pmf
 
@@ -148,7 +149,7 @@ class TestAggregatorAndLocal:
         placement = Aggregator()
         assert placement.mechanism_for_share(target) == placement.released_mechanism(target) == target
         assert placement.total_variance(target) == compute_variance(target)
-        assert "coordinator knows the noise" in placement.who_could_subtract
+        assert placement.who_could_subtract == "The coordinator, which knows it."
 
     @pytest.mark.parametrize("target", TARGETS, ids=str)
     def test_locally_each_adds_all_and_is_charged_for_its_own(self, target):
@@ -190,6 +191,71 @@ class TestJoint:
         assert "5 parties" in placement.who_adds
         assert "4 of the 5" in placement.who_could_subtract
         assert "dealt" in placement.who_could_subtract
+
+
+ALL = [Aggregator(), Local(parties=4), Shared(parties=4, colluding_max=2), Joint(parties=4)]
+
+
+def answers(ask):
+    return [ask(placement) for placement in ALL]
+
+
+class TestWhatFollowsForAProtocol:
+    def test_who_draws(self):
+        assert answers(lambda p: p.by_coordinator) == [True, False, False, False]
+        assert answers(lambda p: p.each_party_draws) == [False, True, True, False]
+        assert answers(lambda p: p.sampled_jointly) == [False, False, False, True]
+
+    def test_how_many_must_be_in_a_sum_and_how_many_restore_masks(self):
+        assert answers(lambda p: p.members_min) == [1, 1, 3, 1]
+        assert answers(lambda p: p.restorers_min(4)) == [4, 0, 3, 4]
+
+    def test_another_number_of_parties(self):
+        scaled = [Aggregator(), Local(parties=9), Shared(parties=9, colluding_max=2), Joint(parties=9)]
+        assert answers(lambda p: p.scaled_to(9)) == scaled
+
+    @pytest.mark.parametrize("placement", ALL[1:], ids=str)
+    def test_noise_placed_for_other_parties_is_refused(self, placement):
+        placement.check_parties(4)
+        with pytest.raises(ConfigError, match="among all 5 parties; got a placement for 4"):
+            placement.check_parties(5)
+
+    def test_the_aggregator_serves_any_number_of_parties(self):
+        Aggregator().check_parties(5)
+
+    @pytest.mark.parametrize("placement", ALL, ids=str)
+    def test_noise_stays_within_its_bound(self, placement):
+        assert placement.bound_noise(LAPLACE) == int(90 * placement.total_variance(LAPLACE) ** 0.5) + 1
+
+    def test_only_joint_noise_keeps_back_some_delta(self):
+        budget = Budget(epsilon=1.0, delta=1e-6)
+        assert answers(lambda p: p.reserve_delta(budget, 10))[:3] == [budget] * 3
+        left = Joint(parties=4).reserve_delta(budget, 10)
+        assert (left.epsilon, left.delta) == (1.0, 1e-6 - 1e-6 / 1024)
+        with pytest.raises(ConfigError, match=r"delta must be at least 3\.1e-20 with joint noise"):
+            Joint(parties=4).reserve_delta(Budget(epsilon=1.0, delta=1e-21), 10)
+
+    def test_which_coalition_breaks_it(self):
+        star = answers(lambda p: p.breaks_if)
+        ring = answers(lambda p: p.breaks_if_in_ring)
+        for words, text in zip(("knows the noise", "No coalition", "unmask", "dealt"), star, strict=True):
+            assert words in text
+        assert [a == b for a, b in zip(star, ring, strict=True)] == [True, True, False, True]
+        assert "coordinator" not in ring[2]
+
+    def test_missing_shares_leave_fewer_who_may_collude(self):
+        assert answers(lambda p: bool(p.describe_missing(1))) == [False, False, True, False]
+        assert answers(lambda p: p.describe_missing(0)) == [""] * 4
+        assert "1 of 4 parties was missing, and its share too" in ALL[2].describe_missing(1)
+        assert "at most 0 colluding parties, not 2" in ALL[2].describe_missing(2)
+
+    def test_only_the_numbers_enter_digests(self):
+        assert answers(lambda p: msgspec.msgpack.decode(msgspec.msgpack.encode(p))) == [
+            {},
+            {"parties": 4},
+            {"parties": 4, "colluding_max": 2},
+            {"parties": 4},
+        ]
 
 
 @pytest.mark.parametrize(

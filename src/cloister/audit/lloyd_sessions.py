@@ -39,7 +39,7 @@ from cloister.job import Job
 from cloister.kmeans.assignment import DistanceConstrained, Unconstrained
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.mechanisms import DiscreteLaplace
-from cloister.privacy.placement import Aggregator, Joint
+from cloister.privacy.placement import Aggregator
 from cloister.privacy.release import NoiseDuty
 from cloister.protocols.multiparty_lloyd import CODEC, Agreement, LloydParty, NoisePlan, coordinate
 from cloister.protocols.multiparty_lloyd.rules import Last
@@ -70,7 +70,7 @@ def prepare_lloyd(job: Job, identities: tuple[Identity, ...]) -> JobUnderAudit:
     agreement = make_agreement(job, tuple(identity.public_bytes for identity in identities))
     assert agreement.noise is not None
     plan = agreement.noise
-    if isinstance(plan.placement, Joint):  # a star has nobody to sample with; one noise of the same law will do
+    if plan.placement.sampled_jointly:  # a star has nobody to sample with; one noise of the same law will do
         plan = replace(plan, placement=Aggregator())
     start, cases = _make_chain(job) if constrained else _make_harmless(job, agreement)
     agreement = replace(agreement, noise=plan, initialisation="given", start=tuple(map(tuple, start.tolist())))

@@ -11,7 +11,6 @@ from cloister.planning.families import FAMILIES, Family, plant_cluster
 from cloister.planning.model import Case, FamilyLoss, Range
 from cloister.planning.trial import CLIENTS_MOST, Scaling, Yardstick
 from cloister.planning.visibility import Planter, Visibility, find_smallest_cluster
-from cloister.privacy.placement import Aggregator
 from cloister.protocols.synopsis import Settings
 from cloister.records import FloatArray
 
@@ -207,11 +206,10 @@ def set_parties(settings: Settings, parties: int, records: int) -> Settings:
     """Return the settings with another number of parties, who place their noise as the job's do."""
     if parties == settings.parties:
         return settings
-    placement = settings.placement
     return replace(
         settings,
         parties=parties,
-        placement=placement if isinstance(placement, Aggregator) else replace(placement, parties=parties),
+        placement=settings.placement.scaled_to(parties),
         records=None if settings.records is None else records,
     )
 

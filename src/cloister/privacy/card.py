@@ -14,7 +14,7 @@ from cloister.privacy.accounting import Spent
 from cloister.privacy.card_warnings import EPSILON_WEAK, Circumstances, write_warnings
 from cloister.privacy.costs import pure_epsilon_of, rho_of
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Mechanism, Release
-from cloister.privacy.placement import Aggregator, Placement
+from cloister.privacy.placement import Placement
 from cloister.privacy.units import Budget, Unit
 
 _PLAIN_TIMES_MOST = 1e6  # beyond, how many times likelier tells nobody anything
@@ -155,10 +155,7 @@ def make_card(
         budget_delta=budget.delta,
         releases=tuple(_describe(release) for release in spent.releases),
         who_adds_noise=placement.who_adds,
-        # ``breaks_if`` says what the coordinator needs for it: not said twice.
-        who_could_subtract="The coordinator, which knows it."
-        if isinstance(placement, Aggregator)
-        else placement.who_could_subtract,
+        who_could_subtract=placement.who_could_subtract,
         protects_against=_name_protected(is_simulation, circumstances.flaw, middleman),
         breaks_if=breaks_if,
         not_promised=_NOT_PROMISED,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from cloister.privacy.composition import Spent
-from cloister.privacy.placement import Placement, Shared
+from cloister.privacy.placement import Placement
 from cloister.privacy.units import Unit
 from cloister.privacy.zcdp import epsilon_of_rho
 
@@ -90,8 +90,8 @@ def write_warnings(
             "and the noise. The noise hides one record there too, but it shows what one party's records are like as "
             "well as the noise allows. With three or more parties only sums of several are left."
         )
-    warnings.extend(_warn_of_dropouts(placement, circumstances.shares_missing))
-    return tuple(warnings)
+    warnings.append(placement.describe_missing(circumstances.shares_missing))
+    return tuple(filter(None, warnings))
 
 
 def _warn_of_declared_records(spent: Spent, unit: Unit, declared: int | None) -> Iterator[str]:
@@ -145,18 +145,6 @@ def _warn_of_noise(circumstances: Circumstances) -> Iterator[str]:
     yield (
         "These centres are mostly noise: in a round it moves a coordinate of a centre of average size by "
         f"{far}. {circumstances.remedy}"
-    )
-
-
-def _warn_of_dropouts(placement: Placement, shares_missing: int) -> Iterator[str]:
-    """Colluding parties need not know a share that is missing."""
-    if not isinstance(placement, Shared) or not shares_missing:
-        return
-    were, shares = ("was", "its share") if shares_missing == 1 else ("were", "their shares")
-    left = placement.colluding_max - shares_missing
-    yield (
-        f"In a round {shares_missing} of {placement.parties} parties {were} missing, and {shares} too: the promise "
-        f"holds against at most {left} colluding {'party' if left == 1 else 'parties'}, not {placement.colluding_max}."
     )
 
 

@@ -17,6 +17,7 @@ from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, D
 from cloister.records import FloatArray
 
 _ROUND_UP = 1 + 2.0**-48  # more than the relative error of the few operations below
+_SHARE_SLACK = 1.0 + 2.0**-40  # for the double roundings of a share's sigma and in an accountant
 _LEAST_ATTENUATION = 1e-300  # instead of an underflow to 0, which would round down
 
 
@@ -97,6 +98,40 @@ def ripple_of_sum(sigma: float, shares: int) -> float:
 def ripple_of_rounding(variance: float) -> float:
     """Bound how far ln(sum over integers y of exp(-(y - x)^2 / 2 variance)) varies over real x."""
     return float(_ripples(np.array([variance]))[0])
+
+
+def size_gaussian_share(sigma: float, shares: int) -> float:
+    """Return a share's sigma such that ``shares`` of them cost at most what one discrete Gaussian of ``sigma`` does.
+
+    It is sigma / sqrt(shares) and a relative 2^-40 where that is 2 or more. Below, a sum of discrete Gaussians is too
+    far from a discrete Gaussian and the share must be larger, but never more than sigma: then one share is enough.
+
+    Privacy
+    -------
+    With s = share sqrt(shares) and r the ripple of the sum, its cost for norms D_1 and D_2 is at most
+    rho = (D_2^2 / s^2 + 2 r D_1 / s + r^2 D_1) / 2 (docs/proofs/accounting.md, "Sums of discrete Gaussians"). Integer
+    vectors have D_1 <= D_2^2, so this is at most D_2^2 (1 / s + r)^2 / 2: not more than D_2^2 / 2 sigma^2 as soon as
+    1 / s + r <= 1 / sigma, whatever the sensitivity and the number of entries.
+    """
+    low = sigma / math.sqrt(shares) * _SHARE_SLACK
+    if low >= sigma or not _costs_no_more(sigma, shares, sigma):
+        return sigma
+    if _costs_no_more(low, shares, sigma):
+        return low
+    high = sigma
+    while high > low * _SHARE_SLACK:
+        middle = (low + high) / 2.0
+        if _costs_no_more(middle, shares, sigma):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _costs_no_more(share_sigma: float, shares: int, sigma: float) -> bool:
+    """Whether 1 / (share sqrt(shares)) + ripple <= 1 / sigma, with room for roundings."""
+    inverse_deviation = 1.0 / (share_sigma * math.sqrt(shares))
+    return (inverse_deviation + ripple_of_sum(share_sigma, shares)) * math.sqrt(_SHARE_SLACK) <= 1.0 / sigma
 
 
 def _ripples(variances: FloatArray) -> FloatArray:

@@ -1,28 +1,120 @@
-"""Where noise is put: by the aggregator once, by the parties in shares, in full or jointly.
+"""Where noise is added: once by the aggregator, or by the parties: in shares, in full, or jointly.
 
 Given the mechanism that is wanted against whoever receives a sum, a placement says what ONE holder adds, what the
 accountant must be charged for, and who could take the noise away again. The test for each is the same: whoever knows
 a noise value is not protected against by it. So the mechanism to charge is the noise of the honest holders only; what
 the others add is independent of the records, and adding it is post-processing.
+
+A placement also says what follows from it for a protocol with common masks (aggregation.masked_sum), which the
+coordinator and any one party together can remove: who is still protected then.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Self
 
 from cloister.errors import ConfigError
-from cloister.privacy.costs import ripple_of_sum
+from cloister.privacy.costs import size_gaussian_share
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Mechanism
 from cloister.privacy.polya import PolyaDifference
 from cloister.privacy.samplers import Noise
+from cloister.privacy.units import Budget
 from cloister.privacy.variance import compute_variance
 
-_ROUNDING_SLACK = 1.0 + 2.0**-40  # for the double roundings here and in an accountant
+_REACH = 90  # standard deviations that all noise together exceeds with probability below 1e-37, Laplace tails included
+_RESERVED = 2.0**-10  # of delta, for joint noise, whose law is only nearly as stated
+
+
+class _Placement(ABC):
+    """What every placement answers; where most agree, their answer stands here.
+
+    Attributes
+    ----------
+    by_coordinator
+        Whether the coordinator adds the noise, rather than the parties.
+    each_party_draws
+        Whether each party draws noise of its own and adds it to its own vector.
+    sampled_jointly
+        Whether the parties sample the noise together, so that nobody draws it.
+    """
+
+    # Not annotated: an annotation would make them fields, and fields enter digests.
+    by_coordinator = False
+    each_party_draws = False
+    sampled_jointly = False
+
+    def mechanism_for_share(self, target: Mechanism) -> Noise:
+        """Return what one holder adds."""
+        return target
+
+    def released_mechanism(self, target: Mechanism) -> Mechanism:
+        """Return what the accountant is charged for."""
+        return target
+
+    @abstractmethod
+    def total_variance(self, target: Mechanism) -> float:
+        """Return the variance of one entry of all noise together, when no share is missing."""
+
+    def bound_noise(self, target: Mechanism) -> int:
+        """Return a magnitude that all noise on one number exceeds with probability below 1e-37."""
+        return int(_REACH * self.total_variance(target) ** 0.5) + 1
+
+    @property
+    def members_min(self) -> int:
+        """The fewest parties in a sum that leave the promised noise against one of them, who knows its own share."""
+        return 1
+
+    def restorers_min(self, parties: int) -> int:
+        """Return how many of ``parties`` it must take to restore a missing party's masks in a ring; 0 if any number.
+
+        More than may collude, for whoever can restore masks can open sums that were given up (docs/proofs/ring-sum.md).
+        A vector with all of its noise may be seen; one with a share of it only by no more than the shares allow. Noise
+        that is drawn for each sum needs everybody, or several draws would be on one vector for one payment.
+        """
+        return parties
+
+    @abstractmethod
+    def scaled_to(self, parties: int) -> Self:
+        """Return the same placement for another number of parties."""
+
+    @abstractmethod
+    def check_parties(self, parties: int) -> None:
+        """Refuse a sum over another number of parties than the noise is placed for."""
+
+    def reserve_delta(self, budget: Budget, rounds: int) -> Budget:
+        """Return the budget that is left for noise exactly as stated."""
+        return budget
+
+    @property
+    @abstractmethod
+    def who_adds(self) -> str:
+        """Who adds noise, for the privacy card."""
+
+    @property
+    @abstractmethod
+    def who_could_subtract(self) -> str:
+        """Who could take noise away again, for the privacy card."""
+
+    @property
+    @abstractmethod
+    def breaks_if(self) -> str:
+        """Which coalition undoes the protection of a masked sum."""
+
+    @property
+    def breaks_if_in_ring(self) -> str:
+        """Which coalition does where the parties add up among themselves, and a relay only carries messages."""
+        return self.breaks_if
+
+    def describe_missing(self, shares: int) -> str:
+        """Say what so many missing shares of the noise take from the promise; nothing where noise is not shared."""
+        return ""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Aggregator:
+class Aggregator(_Placement):
     """The coordinator adds the noise once, to a sum that it sees only masked (thesis 7.2.4).
 
     Privacy
@@ -31,31 +123,52 @@ class Aggregator:
     mechanism wanted (docs/proofs/placement-aggregator.md).
     """
 
-    def mechanism_for_share(self, target: Mechanism) -> Noise:
-        """Return what the aggregator adds."""
-        return target
-
-    def released_mechanism(self, target: Mechanism) -> Mechanism:
-        """Return what the accountant is charged for."""
-        return target
+    by_coordinator = True
+    who_adds = "The coordinator adds the noise, once, to the masked sum."
+    who_could_subtract = "The coordinator, which knows it."  # what else it needs is in breaks_if
+    breaks_if = (
+        "The coordinator, once it sees the centres or any one party helps it: it knows the noise and can take it "
+        "away. Keep the result from it, or let the parties add the noise (placement shared or local)."
+    )
 
     def total_variance(self, target: Mechanism) -> float:
-        """Return the variance of one entry of all noise together."""
+        """Return the variance of one entry of the noise."""
         return compute_variance(target)
 
-    @property
-    def who_adds(self) -> str:
-        """Who adds noise, for the privacy card."""
-        return "The coordinator adds the noise, once, to the masked sum."
+    def scaled_to(self, parties: int) -> Self:
+        """Return this one: the parties add nothing."""
+        return self
 
-    @property
-    def who_could_subtract(self) -> str:
-        """Who could take noise away again, for the privacy card."""
-        return "The coordinator knows the noise: it and one party together could subtract it from the sum."
+    def check_parties(self, parties: int) -> None:
+        """Accept any number: the parties add nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Local:
+class _AmongParties(_Placement):
+    parties: int
+
+    _parties_least = 2
+
+    def __post_init__(self) -> None:
+        if self.parties < self._parties_least:
+            raise ConfigError(
+                f"noise from the parties needs at least {self._parties_least} of them; got {self.parties}."
+            )
+
+    def scaled_to(self, parties: int) -> Self:
+        """Return the same placement for another number of parties."""
+        return replace(self, parties=parties)
+
+    def check_parties(self, parties: int) -> None:
+        """Refuse a sum over another number of parties than the noise is placed for."""
+        if self.parties != parties:
+            raise ConfigError(
+                f"the noise must be shared out among all {parties} parties; got a placement for {self.parties}."
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Local(_AmongParties):
     """Each party adds the noise wanted, in full, to its own vector.
 
     Parameters
@@ -69,36 +182,27 @@ class Local:
     the party that holds the record (docs/proofs/placement-local.md).
     """
 
-    parties: int
-
-    def __post_init__(self) -> None:
-        _check_parties(self.parties, 1)
-
-    def mechanism_for_share(self, target: Mechanism) -> Noise:
-        """Return what each party adds."""
-        return target
-
-    def released_mechanism(self, target: Mechanism) -> Mechanism:
-        """Return what the accountant is charged for: the record's own party is the only one relied on."""
-        return target
+    each_party_draws = True
+    who_could_subtract = "Nobody: each party knows only its own noise, which protects its own records."
+    breaks_if = "No coalition of the others: each party's sums carry the whole noise."
+    _parties_least = 1
 
     def total_variance(self, target: Mechanism) -> float:
         """Return the variance of one entry of all noise together."""
         return self.parties * compute_variance(target)
+
+    def restorers_min(self, parties: int) -> int:
+        """Return 0: every vector carries all of its noise."""
+        return 0
 
     @property
     def who_adds(self) -> str:
         """Who adds noise, for the privacy card."""
         return f"Each of the {self.parties} parties adds the full noise to its own numbers."
 
-    @property
-    def who_could_subtract(self) -> str:
-        """Who could take noise away again, for the privacy card."""
-        return "Nobody: each party knows only its own noise, which protects its own records."
-
 
 @dataclass(frozen=True, kw_only=True)
-class Shared:
+class Shared(_AmongParties):
     """Each party adds a share, such that the shares of any n - t honest parties are the noise wanted.
 
     Parameters
@@ -115,11 +219,17 @@ class Shared:
     of n - t discrete Gaussians, which costs at most what the one wanted does (docs/proofs/placement-shared.md).
     """
 
-    parties: int
     colluding_max: int
 
+    each_party_draws = True
+    breaks_if = (
+        "The coordinator and any one party together: they can unmask each party's sums, which carry one share "
+        "of the noise, too little alone. Or more colluding parties than was agreed."
+    )
+    breaks_if_in_ring = "More colluding parties than was agreed: their own shares of the noise are known to them."
+
     def __post_init__(self) -> None:
-        _check_parties(self.parties, 2)
+        super().__post_init__()
         if not 0 <= self.colluding_max < self.parties:
             raise ConfigError(
                 f"colluding_max must be at least 0 and less than the number of parties; got {self.colluding_max} of "
@@ -158,6 +268,15 @@ class Shared:
         return self.parties * compute_variance(self.mechanism_for_share(target))
 
     @property
+    def members_min(self) -> int:
+        """One more than the honest shares wanted: whoever receives the sum knows its own."""
+        return self.honest_min + 1
+
+    def restorers_min(self, parties: int) -> int:
+        """Return one more than may collude."""
+        return self.colluding_max + 1
+
+    @property
     def who_adds(self) -> str:
         """Who adds noise, for the privacy card."""
         return f"Each of the {self.parties} parties adds a share; any {self.honest_min} of them are the stated noise."
@@ -172,9 +291,20 @@ class Shared:
             f"receives the sum, leave the stated noise; {self.colluding_max + 1} leave less."
         )
 
+    def describe_missing(self, shares: int) -> str:
+        """Say against how many the promise still holds: colluding parties need not know a share that is missing."""
+        if not shares:
+            return ""
+        were, whose = ("was", "its share") if shares == 1 else ("were", "their shares")
+        left = self.colluding_max - shares
+        return (
+            f"In a round {shares} of {self.parties} parties {were} missing, and {whose} too: the promise holds "
+            f"against at most {left} colluding {'party' if left == 1 else 'parties'}, not {self.colluding_max}."
+        )
+
 
 @dataclass(frozen=True, kw_only=True)
-class Joint:
+class Joint(_AmongParties):
     """The parties sample the noise together inside secure computation; nobody knows it (FastLloyd 7.2, thesis 7.3.2).
 
     Parameters
@@ -189,10 +319,8 @@ class Joint:
     variation, computationally (docs/proofs/joint-noise.md).
     """
 
-    parties: int
-
-    def __post_init__(self) -> None:
-        _check_parties(self.parties, 2)
+    sampled_jointly = True
+    breaks_if = "Whoever dealt the randomness for sampling the noise, together with any one party."
 
     def mechanism_for_share(self, target: Mechanism) -> Noise:
         """Refuse: a share of joint noise comes out of the computation; no holder draws it alone."""
@@ -226,42 +354,23 @@ class Joint:
             "sampling, together with any one party, could compute the noise and subtract it."
         )
 
+    def reserve_delta(self, budget: Budget, rounds: int) -> Budget:
+        """Keep back the part of delta that the sampling's distance from the stated noise costs.
+
+        Joint noise is within 2^-80 of it in total variation per round: probabilities of events change by so much on
+        either input, so delta grows by at most rounds (1 + e^epsilon) 2^-80 (docs/proofs/joint-noise.md).
+        """
+        reserve = budget.delta * _RESERVED
+        needed = rounds * (1.0 + math.exp(min(budget.epsilon, 700.0))) * 2.0**-80
+        if reserve < needed:
+            raise ConfigError(
+                f"delta must be at least {needed / _RESERVED:.2g} with joint noise, whose law is within 2^-80 of the "
+                f"stated one in each of {rounds} rounds; got {budget.delta:g}. Write delta = 1e-6."
+            )
+        return Budget(epsilon=budget.epsilon, delta=budget.delta - reserve, unit=budget.unit)
+
 
 Placement = Aggregator | Shared | Local | Joint
-
-
-def size_gaussian_share(sigma: float, shares: int) -> float:
-    """Return a share's sigma such that ``shares`` of them cost at most what one discrete Gaussian of ``sigma`` does.
-
-    It is sigma / sqrt(shares) and a relative 2^-40 where that is 2 or more. Below, a sum of discrete Gaussians is too
-    far from a discrete Gaussian and the share must be larger, but never more than sigma: then one share is enough.
-
-    Privacy
-    -------
-    With s = share sqrt(shares) and r the ripple of the sum, its cost for norms D_1 and D_2 is at most
-    rho = (D_2^2 / s^2 + 2 r D_1 / s + r^2 D_1) / 2 (docs/proofs/accounting.md, "Sums of discrete Gaussians"). Integer
-    vectors have D_1 <= D_2^2, so this is at most D_2^2 (1 / s + r)^2 / 2: not more than D_2^2 / 2 sigma^2 as soon as
-    1 / s + r <= 1 / sigma, whatever the sensitivity and the number of entries.
-    """
-    low = sigma / math.sqrt(shares) * _ROUNDING_SLACK
-    if low >= sigma or not _costs_no_more(sigma, shares, sigma):
-        return sigma
-    if _costs_no_more(low, shares, sigma):
-        return low
-    high = sigma
-    while high > low * _ROUNDING_SLACK:
-        middle = (low + high) / 2.0
-        if _costs_no_more(middle, shares, sigma):
-            high = middle
-        else:
-            low = middle
-    return high
-
-
-def _costs_no_more(share_sigma: float, shares: int, sigma: float) -> bool:
-    """Whether 1 / (share sqrt(shares)) + ripple <= 1 / sigma, with room for roundings."""
-    inverse_deviation = 1.0 / (share_sigma * math.sqrt(shares))
-    return (inverse_deviation + ripple_of_sum(share_sigma, shares)) * math.sqrt(_ROUNDING_SLACK) <= 1.0 / sigma
 
 
 def _check_laplace(target: Mechanism) -> DiscreteLaplace:
@@ -272,8 +381,3 @@ def _check_laplace(target: Mechanism) -> DiscreteLaplace:
             "parties add Gaussian noise in shares."
         )
     return target
-
-
-def _check_parties(parties: int, least: int) -> None:
-    if parties < least:
-        raise ConfigError(f"noise from the parties needs at least {least} of them; got {parties}.")

@@ -13,7 +13,7 @@ from cloister.errors import InfeasibleError
 from cloister.kmeans import cluster_sums, nearest, random_in_domain, silhouette, sphere_packing
 from cloister.kmeans.assignment import Assignment, ConstrainedExclusive
 from cloister.numeric import FixedPoint
-from cloister.privacy.placement import Aggregator, Joint, Placement
+from cloister.privacy.placement import Aggregator, Placement
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget
 from cloister.protocols.fastlloyd import (
@@ -109,7 +109,7 @@ def choose_delta(placement: Placement | None, pure: bool, records: int) -> float
     """1 / (n ln n) as peers set it, 0 for pure epsilon; joint noise needs a little, too little to buy less noise."""
     if not pure:
         return 1.0 / (records * math.log(records))
-    return 1e-18 if isinstance(placement, Joint) else 0.0
+    return 1e-18 if placement is not None and placement.sampled_jointly else 0.0
 
 
 def make_plan(

@@ -35,7 +35,6 @@ from cloister.protocols.multiparty_lloyd import (
     LloydParty,
     coordinate,
 )
-from cloister.protocols.noise_holders import describe_break_in_ring
 from cloister.protocols.synopsis.settings import SYNOPSIS
 from cloister.simulation.lloyd_plans import bound_records, make_noise_plan, make_published_options, name_variant
 from cloister.simulation.ring import make_terms, walk_in_ring
@@ -189,7 +188,7 @@ def _name_middleman(in_ring: bool) -> str:
 def name_break(agreement: Agreement, *, in_ring: bool) -> str:
     """Say which coalition undoes the protection."""
     if in_ring and agreement.noise is not None:
-        return describe_break_in_ring(agreement.noise.placement)
+        return agreement.noise.placement.breaks_if_in_ring
     return agreement.breaks_if
 
 

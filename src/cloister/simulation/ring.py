@@ -8,7 +8,6 @@ from cloister.errors import LocalProtocolError
 from cloister.job.checks import COORDINATOR
 from cloister.kmeans.assignment import Assignment
 from cloister.privacy.mechanisms import DiscreteLaplace
-from cloister.privacy.placement import Joint, Local, Shared
 from cloister.protocols.multiparty_lloyd import Agreement, Walker
 from cloister.protocols.serverless import CODEC, JointNoise, RingParty, Terms, relay
 from cloister.records import FloatArray
@@ -40,7 +39,7 @@ def make_terms(agreement: Agreement) -> Terms:
     agreement.require_ring()
     plan = agreement.noise
     joint = None
-    if plan is not None and isinstance(plan.placement, Joint):
+    if plan is not None and plan.placement.sampled_jointly:
         (target,) = set(plan.targets)
         assert isinstance(target, DiscreteLaplace)  # the job was checked
         joint = JointNoise(scale=target.scale)
@@ -51,21 +50,9 @@ def make_terms(agreement: Agreement) -> Terms:
         length=agreement.length,
         ring=agreement.ring,
         members_min=max(2, agreement.members_min),
-        restorers_min=_count_restorers(agreement),
+        restorers_min=0 if plan is None else plan.placement.restorers_min(agreement.parties),
         joint=joint,
     )
-
-
-def _count_restorers(agreement: Agreement) -> int:
-    """More than may collude: whoever can restore masks can open sums that were given up (docs/proofs/ring-sum.md).
-
-    A vector with all of its noise may be seen; one with a share of it only by no more than the shares allow; one whose
-    noise is drawn for each sum by nobody, or several draws would be on it for one payment.
-    """
-    placement = None if agreement.noise is None else agreement.noise.placement
-    if isinstance(placement, Shared):
-        return placement.colluding_max + 1
-    return 0 if placement is None or isinstance(placement, Local) else agreement.parties
 
 
 def walk_in_ring(stage: Stage, agreement: Agreement, assignment: Assignment, desks: Desks | None) -> Walked:

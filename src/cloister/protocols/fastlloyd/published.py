@@ -41,7 +41,6 @@ from cloister.protocols.fastlloyd.published_rules import (
 from cloister.protocols.fastlloyd.rounds import RHO, count_rounds_by_centroids, count_rounds_by_sums, split_count
 from cloister.protocols.multiparty_lloyd import NoisePlan
 from cloister.protocols.multiparty_lloyd.noise import calibrate_rounds
-from cloister.protocols.noise_holders import reserve_delta
 
 Preset = Literal["published", "csulloyd", "sulloyd", "mna", "amn"]
 AssignmentKind = Literal[
@@ -266,7 +265,7 @@ def plan_published(options: PublishedOptions, budget: Budget, *, placement: Plac
             post=options.post,
         )
     placement = placement or Aggregator()
-    budget = reserve_delta(budget, placement, rounds)
+    budget = placement.reserve_delta(budget, rounds)
     pure = Budget(epsilon=budget.epsilon, delta=0.0, unit=budget.unit)
     targets = {
         sensitivity: calibrate_rounds(pure, sensitivity, kind="laplace", iterations=rounds)

@@ -12,7 +12,6 @@ import numpy as np
 
 from cloister.errors import ConfigError
 from cloister.kmeans.assignment import Assignment, Unconstrained
-from cloister.privacy.placement import Aggregator, Joint
 from cloister.privacy.samplers import Sampler
 from cloister.protocols.multiparty_lloyd import NoisePlan
 from cloister.protocols.multiparty_lloyd.rules import Rule
@@ -80,7 +79,7 @@ def rehearse(
 def _draw(plan: NoisePlan, round_: int, entries: int, sampler: Sampler, parties: int) -> IntArray:
     """All noise of one round together."""
     target = plan.target_of(round_)
-    if isinstance(plan.placement, Aggregator | Joint):
+    if not plan.placement.each_party_draws:
         return sampler.draw(target, entries)
     share = plan.placement.mechanism_for_share(target)
     drawn: IntArray = np.sum([sampler.draw(share, entries) for _ in range(parties)], axis=0)

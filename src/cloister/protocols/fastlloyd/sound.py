@@ -15,7 +15,6 @@ from cloister.privacy.placement import Aggregator, Placement
 from cloister.privacy.units import Budget, Sensitivity
 from cloister.protocols.fastlloyd.offsets import Offsets, measure_contribution
 from cloister.protocols.multiparty_lloyd.noise import NoiseKind, NoisePlan, Target, calibrate_rounds
-from cloister.protocols.noise_holders import bound_noise, reserve_delta
 
 ROUNDS = 12
 _FIRST_RADIUS = 0.6
@@ -101,7 +100,7 @@ def plan_fastlloyd(options: FastLloydOptions, budget: Budget, *, placement: Plac
     release a round. Theorem: docs/proofs/fastlloyd.md.
     """
     placement = placement or Aggregator()
-    budget = reserve_delta(budget, placement, options.rounds)
+    budget = placement.reserve_delta(budget, options.rounds)
     scale = _choose_scale(options, budget, placement)
     sensitivity, target = _calibrate(options, budget, scale)
     rule = Offsets(
@@ -139,7 +138,7 @@ def _choose_scale(options: FastLloydOptions, budget: Budget, placement: Placemen
     scale = _SCALE_MOST
     while scale >= _SCALE_LEAST:
         _, target = _calibrate(options, budget, scale)
-        most = options.parties * options.max_records * scale + bound_noise(placement, target)
+        most = options.parties * options.max_records * scale + placement.bound_noise(target)
         if most <= RING32.largest:
             return scale
         scale //= 2

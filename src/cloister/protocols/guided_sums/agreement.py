@@ -23,13 +23,6 @@ from cloister.protocols.guided_sums.sampling import sample_key, sample_parties
 from cloister.protocols.guided_sums.settings import PURSE, GuidedSettings, Slot, require
 from cloister.protocol import LeakageTable, Learns, Row
 from cloister.protocols.multiparty_lloyd.agreement import MAX_RECORDS
-from cloister.protocols.noise_holders import (
-    COORDINATOR_SUBTRACTS,
-    bound_noise,
-    count_members_min,
-    describe_break,
-    is_by_coordinator,
-)
 
 PARTIES_MOST = 2**15 - 1
 
@@ -83,13 +76,10 @@ class Agreement(Generic[Settings]):
             self.max_records,
             what_to_do,
         )
-        if not isinstance(placement, Aggregator) and placement.parties != parties:
+        placement.check_parties(parties)
+        if self.members_min < placement.members_min:
             raise ConfigError(
-                f"the noise must be shared out among all {parties} parties; got a placement for {placement.parties}."
-            )
-        if self.members_min < count_members_min(placement):
-            raise ConfigError(
-                f"members_min must be at least {count_members_min(placement)}: with fewer, the noise that one of them "
+                f"members_min must be at least {placement.members_min}: with fewer, the noise that one of them "
                 f"does not know would be less than promised; got {self.members_min}. Raise it, or let more parties "
                 "collude."
             )
@@ -117,12 +107,12 @@ class Agreement(Generic[Settings]):
     @property
     def by_coordinator(self) -> bool:
         """Whether the coordinator adds the noise, rather than the parties."""
-        return is_by_coordinator(self.settings.placement)
+        return self.settings.placement.by_coordinator
 
     @property
     def breaks_if(self) -> str:
         """Which coalition undoes the protection; it depends on who adds the noise."""
-        return describe_break(self.settings.placement)
+        return self.settings.placement.breaks_if
 
     @cached_property
     def slots(self) -> tuple[Slot, ...]:
@@ -152,7 +142,7 @@ class Agreement(Generic[Settings]):
         provided for: a wrap-around spoils a centre and nobody's privacy.
         """
         settings = self.settings
-        noise = max(bound_noise(settings.placement, settings.noise_in(slot)) for slot in settings.slots)
+        noise = max(settings.placement.bound_noise(settings.noise_in(slot)) for slot in settings.slots)
         units = settings.parties * (1 if settings.client_level else self.max_records)
         return choose_ring(min(settings.contribution_most * units, RING64.largest - noise) + noise, self.ring_bits)
 
@@ -221,5 +211,5 @@ def make_leakage(source: str, totals: str) -> LeakageTable:
             for role in ("coordinator", "party")
             for value, meaning, learns in values
         ),
-        breaks_if=COORDINATOR_SUBTRACTS,
+        breaks_if=Aggregator.breaks_if,
     )

@@ -20,7 +20,6 @@ from cloister.protocols.guided_sums.agreement import release_of
 from cloister.protocols.guided_sums.sampling import sample_parties
 from cloister.protocols.guided_sums.settings import GuidedSettings, Slot
 from cloister.protocols.guided_sums.thinking import Finding, Pipeline
-from cloister.protocols.noise_holders import is_by_coordinator
 from cloister.records import IntArray, Records
 
 
@@ -95,7 +94,7 @@ def _total_noise(settings: GuidedSettings, slot: Slot) -> Mechanism:
     the sigmas here, which are above 1000 for any budget, that is nothing.
     """
     noise = settings.noise_in(slot)
-    if is_by_coordinator(settings.placement):
+    if settings.placement.by_coordinator:
         return noise
     if isinstance(noise, DiscreteLaplace):
         raise LocalProtocolError(

@@ -16,11 +16,10 @@ from cloister.errors import ConfigError, PrecisionError
 from cloister.kmeans.initialisation import random_in_domain, sphere_packing
 from cloister.numeric import FixedPoint, Ring, choose_ring
 from cloister.numeric.ring import RingBits
-from cloister.privacy.placement import Aggregator, Joint
+from cloister.privacy.placement import Aggregator
 from cloister.protocol import LeakageTable, Learns, Row
 from cloister.protocols.multiparty_lloyd.noise import NoisePlan
 from cloister.protocols.multiparty_lloyd.rules import ExactCentroids, ExactSums, Rule
-from cloister.protocols.noise_holders import COORDINATOR_SUBTRACTS, describe_break
 from cloister.records import FloatArray
 from cloister.wire.codec import DEFAULT_LIMIT_BYTES
 
@@ -151,7 +150,7 @@ class Agreement:
 
     def require_star(self) -> None:
         """Refuse noise that no star adds: its sums would be released without any."""
-        if self.noise is not None and isinstance(self.noise.placement, Joint):
+        if self.noise is not None and self.noise.placement.sampled_jointly:
             raise ConfigError(
                 "joint noise must be sampled by the parties in a ring (protocols.serverless); got a session around a "
                 "coordinator, where nobody would add it. Use placement aggregator, shared or local."
@@ -159,7 +158,7 @@ class Agreement:
 
     def require_ring(self) -> None:
         """Refuse noise that no ring adds: its sums would be released without any."""
-        if self.noise is not None and isinstance(self.noise.placement, Aggregator):
+        if self.noise is not None and self.noise.placement.by_coordinator:
             raise ConfigError(
                 "noise by the aggregator must have an aggregator; got a ring, where nobody would add it. "
                 "Use placement local, shared or joint."
@@ -168,7 +167,7 @@ class Agreement:
     @property
     def breaks_if(self) -> str:
         """Which coalition undoes the protection; it depends on who adds the noise."""
-        return LEAKAGE[self.variant].breaks_if if self.noise is None else describe_break(self.noise.placement)
+        return LEAKAGE[self.variant].breaks_if if self.noise is None else self.noise.placement.breaks_if
 
     @property
     def masked(self) -> bool:
@@ -274,7 +273,7 @@ LEAKAGE: dict[Variant, LeakageTable] = {
     ),
     "masked-sum-count": _table("thesis table 5.2", "nnnnn", "ooyyy", _MASKS_FALL),
     "masked-centroid": _table("thesis table 5.3", "nnnnn", "oonny", _MASKS_FALL),
-    "mask-noise-average": _table("thesis table 7.2", "nnnnn", "ooddd", COORDINATOR_SUBTRACTS),
-    "average-mask-noise": _table("thesis table 7.3", "nnnnn", "oonnd", COORDINATOR_SUBTRACTS),
-    "fastlloyd": _table("thesis table 7.2", "nnnnn", "ooddd", COORDINATOR_SUBTRACTS),
+    "mask-noise-average": _table("thesis table 7.2", "nnnnn", "ooddd", Aggregator.breaks_if),
+    "average-mask-noise": _table("thesis table 7.3", "nnnnn", "oonnd", Aggregator.breaks_if),
+    "fastlloyd": _table("thesis table 7.2", "nnnnn", "ooddd", Aggregator.breaks_if),
 }

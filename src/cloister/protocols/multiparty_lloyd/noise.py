@@ -17,11 +17,10 @@ from cloister.numeric import FixedPoint
 from cloister.privacy.calibration import calibrate_gaussian, calibrate_laplace
 from cloister.privacy.encoder import SumCountEncoder, balance_count_weight
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Release
-from cloister.privacy.placement import Aggregator, Joint, Placement
+from cloister.privacy.placement import Aggregator, Placement
 from cloister.privacy.samplers import check_draw
 from cloister.privacy.units import Budget, Sensitivity
 from cloister.protocols.multiparty_lloyd.rules import BoundedSums, NoisyRule
-from cloister.protocols.noise_holders import bound_noise, count_members_min, is_by_coordinator, reserve_delta
 
 NoiseKind = Literal["gaussian", "laplace"]
 Target = DiscreteGaussian | DiscreteLaplace
@@ -62,7 +61,7 @@ class NoisePlan:
     flaw: str = ""
 
     def __post_init__(self) -> None:
-        if isinstance(self.placement, Joint):
+        if self.placement.sampled_jointly:
             return
         for target in set(self.targets):  # now, and not after the charge
             check_draw(self.placement.mechanism_for_share(target), self.clusters * self.rule.width)
@@ -96,17 +95,17 @@ class NoisePlan:
     @property
     def by_coordinator(self) -> bool:
         """Whether the coordinator adds the noise, rather than the parties."""
-        return is_by_coordinator(self.placement)
+        return self.placement.by_coordinator
 
     @property
     def reach(self) -> int:
         """A magnitude that one entry's noise exceeds with probability below 1e-37, in any round."""
-        return max(bound_noise(self.placement, target) for target in set(self.targets))
+        return max(self.placement.bound_noise(target) for target in set(self.targets))
 
     @property
     def members_min(self) -> int:
         """The fewest parties in a sum that leave the promised noise against one of them, who knows its own share."""
-        return count_members_min(self.placement)
+        return self.placement.members_min
 
 
 def calibrate_rounds(budget: Budget, sensitivity: Sensitivity, *, kind: NoiseKind, iterations: int) -> Target:
@@ -135,7 +134,7 @@ def plan_noise(
         norm_bound=norm_bound,
     )
     placement = placement or Aggregator()
-    budget = reserve_delta(budget, placement, iterations)
+    budget = placement.reserve_delta(budget, iterations)
     target = calibrate_rounds(budget, encoder.sensitivity, kind=kind, iterations=iterations)
     return NoisePlan(
         budget=budget,

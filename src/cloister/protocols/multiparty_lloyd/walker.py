@@ -7,7 +7,6 @@ from copy import copy
 from cloister.crypto import Stream
 from cloister.errors import ConfigError
 from cloister.kmeans.assignment import Assignment, Unconstrained
-from cloister.privacy.placement import Joint
 from cloister.privacy.release import NoiseDuty, release
 from cloister.protocols.multiparty_lloyd.agreement import Agreement
 from cloister.protocols.multiparty_lloyd.rules import Last
@@ -77,7 +76,7 @@ class Walker:
         if plan is None or self._duty is None:
             return exact
         event = plan.release_of(round_)
-        if plan.by_coordinator or isinstance(plan.placement, Joint):
+        if not plan.placement.each_party_draws:
             self._duty.charger.charge(event)
             return exact
         share = plan.placement.mechanism_for_share(plan.target_of(round_))

@@ -1,37 +1,32 @@
-"""The ledger: what a party's data sets have paid, across jobs, processes and crashes; charged before a value leaves.
-
-An accountant lives as long as its job. The ledger is one file a party keeps for good, so that two jobs on the same
-records cannot each spend the whole budget. It is read again at every charge: a clone, a deep copy, a pickle, a forked
-child and a second process all meet the same file and nothing else.
-
-Reading order: :mod:`~cloister.privacy.ledger_entries` (what is written), :mod:`~cloister.privacy.ledger_totals` (what
-it adds up to), :mod:`~cloister.privacy.ledger_store` (how it is kept), this module,
-:mod:`~cloister.privacy.ledger_session` (what a job holds), :mod:`~cloister.privacy.ledger_summary`.
-docs/ledger.md says what is promised and what is not.
-"""
+"""A handle on one ledger file, and what one job holds of it: a charger whose charges outlive the process."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
-from collections.abc import Iterator, Sequence
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 
 from cloister.errors import ConfigError, LedgerError
-from cloister.privacy.costs import pure_epsilon_of, rho_of
-from cloister.privacy.fingerprint import FINGERPRINT_DIGITS
-from cloister.privacy.ledger_entries import Cap, Head, StoredEntry, chain_entries, make_charge
-from cloister.privacy.ledger_session import LedgerSession
-from cloister.privacy.ledger_store import SCHEMA_VERSION, LedgerStore, Transaction, create_ledger
-from cloister.privacy.ledger_summary import DataSummary, summarise
-from cloister.privacy.ledger_totals import Account, Total, check_cap
+from cloister.privacy.ledger.account import Account, Cap, Cost, DataSummary, make_charge
+from cloister.privacy.ledger.fingerprint import FINGERPRINT_DIGITS
+from cloister.privacy.ledger.store import (
+    SCHEMA_VERSION,
+    Head,
+    LedgerStore,
+    StoredEntry,
+    Transaction,
+    chain_entries,
+    create_ledger,
+)
 from cloister.privacy.mechanisms import Release
 from cloister.privacy.units import Budget
-
-__all__ = ["DataSummary", "Ledger", "LedgerSession"]
 
 
 class Ledger:
@@ -95,7 +90,7 @@ class Ledger:
         Parameters
         ----------
         fingerprint
-            From :mod:`~cloister.privacy.fingerprint`, with this ledger's salt.
+            From :mod:`~cloister.privacy.ledger.fingerprint`, with this ledger's salt.
         job, session
             Who asks.
         budget
@@ -145,32 +140,28 @@ class Ledger:
                 unit=session.budget.unit,
                 job=session.job,
                 session=session.session,
-                rho=rho_of(release),
-                epsilon=pure_epsilon_of(release),
             )
             for release in releases
         ]
         if not charges:
             return
         with self._current(write=not dry_run) as transaction:
-            account = self._accounts.get(session.fingerprint, Account())
-            if account.cap is not None:
-                check_cap(account, charges, account.cap.budget)
+            self._accounts.get(session.fingerprint, Account()).check_cap(charges)
             if not dry_run:
                 transaction.append(chain_entries(self._head, charges))
 
-    def spent_by(self, session: LedgerSession) -> Total:
+    def spent_by(self, session: LedgerSession) -> Cost:
         """Return what one session has paid."""
         with self._current(write=False):
             account = self._accounts.get(session.fingerprint, Account())
-            return account.sessions.get((session.session, session.budget.unit), Total())
+            return account.sessions.get((session.session, session.budget.unit), Cost())
 
     def summarise(self, *, delta: float = 1e-6) -> tuple[DataSummary, ...]:
         """Return what each data set has paid, at its cap's delta, or at ``delta`` where it has no cap."""
         if not 0 <= delta < 1:
             raise ConfigError(f"delta must be at least 0 and less than 1; got {delta}.")
         with self._current(write=False):
-            return tuple(summarise(data, account, delta) for data, account in self._accounts.items())
+            return tuple(account.summarise(data, delta) for data, account in self._accounts.items())
 
     def find_data(self, prefix: str) -> str:
         """Return the one fingerprint that starts with ``prefix``; a whole fingerprint need not be known yet."""
@@ -254,11 +245,90 @@ class Ledger:
         self._head = head  # last: an interruption before this counts the entry twice, never not at all
 
 
+class LedgerSession:
+    """Charges releases to a ledger; made by :meth:`~cloister.privacy.ledger.Ledger.open_session`.
+
+    Releases are paid one by one with :meth:`charge`, or for a whole job before its first round with :meth:`charge_all`:
+    then :meth:`charge` finds each of them paid for, once, and writes nothing more. What was paid for and never released
+    stays spent. A copy, a forked child and a restarted process own no payments and pay again.
+
+    Attributes
+    ----------
+    ledger, fingerprint, job, session, budget
+        Where, on which data set, and for whom; ``session`` in hexadecimal digits.
+
+    Privacy
+    -------
+    Neighbours: add/remove one ``budget.unit``. Sensitivity: as each release declares. Event: all releases charged to
+    the data set, by all jobs, seen together. Guarantee: within the data set's cap, if it has one; the theorems are in
+    :mod:`~cloister.privacy.ledger.account`.
+    """
+
+    def __init__(self, *, ledger: Ledger, fingerprint: str, job: str, session: str, budget: Budget) -> None:
+        self.ledger = ledger
+        self.fingerprint = fingerprint
+        self.job = job
+        self.session = session
+        self.budget = budget
+        self._paid: Counter[Release] = Counter()
+        self._lock = threading.Lock()
+        self._process = os.getpid()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _reopen_session, (self.ledger, self.fingerprint, self.job, self.session, self.budget)
+
+    def charge(self, release: Release) -> None:
+        """Charge one release; it is on the disk when this returns.
+
+        Raises
+        ------
+        BudgetError
+            If the data set's cap would be passed; names spent, asked and cap. Nothing is written.
+        LedgerError
+            If the ledger cannot be written or trusted. The release must not go out.
+        """
+        if not self._take_paid(release):
+            self.ledger.charge_session(self, (release,))
+
+    def charge_all(self, releases: Iterable[Release]) -> None:
+        """Charge all releases of a job before its first round, all or none; raises as :meth:`charge`."""
+        planned = tuple(releases)
+        self.ledger.charge_session(self, planned)
+        self._forget_parents_payments()
+        with self._lock:
+            self._paid.update(planned)
+
+    def check_all(self, releases: Iterable[Release]) -> None:
+        """Raise as :meth:`charge_all` would now, and write nothing. Others may spend in between."""
+        self.ledger.charge_session(self, tuple(releases), dry_run=True)
+
+    def spent_epsilon(self) -> float:
+        """Return what this session has paid, at its budget's delta, in the file."""
+        return self.ledger.spent_by(self).epsilon(self.budget.delta)
+
+    def _take_paid(self, release: Release) -> bool:
+        """Use up one payment for exactly this release, if there is one."""
+        self._forget_parents_payments()
+        with self._lock:
+            if not self._paid[release]:
+                return False
+            self._paid[release] -= 1
+            return True
+
+    def _forget_parents_payments(self) -> None:
+        """After a fork both processes hold the payments; only the one that paid may use them.
+
+        The child also needs a lock of its own: its parent's may be held by a thread that the child does not have.
+        """
+        if self._process != os.getpid():
+            self._process, self._lock, self._paid = os.getpid(), threading.Lock(), Counter()
+
+
 def _check_fingerprint(fingerprint: str) -> str:
     if not re.fullmatch(f"[0-9a-f]{{{FINGERPRINT_DIGITS}}}", fingerprint):
         raise ConfigError(
             f"a fingerprint must be {FINGERPRINT_DIGITS} hexadecimal digits; got {len(fingerprint)} characters. "
-            "Use cloister.privacy.fingerprint."
+            "Use cloister.privacy.ledger.fingerprint."
         )
     return fingerprint
 
@@ -266,6 +336,11 @@ def _check_fingerprint(fingerprint: str) -> str:
 def _reopen(path: str) -> Ledger:
     """What a copy is: the same file, which must be there."""
     return Ledger(path, create=False)
+
+
+def _reopen_session(ledger: Ledger, fingerprint: str, job: str, session: str, budget: Budget) -> LedgerSession:
+    """What a copy is: the same session without its payments."""
+    return LedgerSession(ledger=ledger, fingerprint=fingerprint, job=job, session=session, budget=budget)
 
 
 def _now() -> str:

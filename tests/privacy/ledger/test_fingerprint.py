@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from cloister.errors import ConfigError, DataError
-from cloister.privacy.fingerprint import fingerprint_label, fingerprint_records
+from cloister.privacy.ledger.fingerprint import fingerprint_label, fingerprint_records
 
 SALT = bytes(range(32))
 TABLES = arrays(

@@ -11,7 +11,7 @@ import pytest
 
 from cloister.errors import LedgerError
 from cloister.privacy.ledger import Ledger
-from tests.privacy.ledger_helpers import BUDGET, PATIENTS, gaussian, open_session
+from tests.privacy.ledger.helpers import BUDGET, PATIENTS, gaussian, open_session
 
 
 @pytest.fixture

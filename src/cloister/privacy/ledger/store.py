@@ -5,8 +5,11 @@ a power cut. ``BEGIN IMMEDIATE`` takes the one write lock before anything is rea
 added to. Triggers refuse UPDATE, DELETE and an INSERT anywhere but at the end. They stop mistakes, not someone who
 means to edit the file; the chain shows such edits.
 
-One connection serves all threads of a process, under a lock. A child that was forked never touches its parent's
-connection (SQLite forbids it) and opens its own.
+The stored form of an entry is its JSON text. Its chain value is SHA-256 of the chain value before it (64 hexadecimal
+digits) followed by that text, so whoever knows the last chain value, the head, notices any change to any entry.
+
+One connection serves all threads of a process, under a lock. A forked child never touches its parent's connection
+(SQLite forbids it) and opens its own.
 """
 
 from __future__ import annotations
@@ -21,11 +24,14 @@ import threading
 import time
 import weakref
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from cloister.crypto import SystemEntropy
 from cloister.errors import LedgerError
-from cloister.privacy.ledger_entries import Head, StoredEntry
+from cloister.privacy.ledger.account import Cap, Charge, Entry
 
 SCHEMA_VERSION = 1
 _APPLICATION_ID = 0x434C4C47  # "CLLG": the file says what it is
@@ -48,6 +54,55 @@ PRAGMA user_version = {SCHEMA_VERSION};
 
 _open_stores: weakref.WeakSet[LedgerStore] = weakref.WeakSet()
 _parents_connections: list[sqlite3.Connection] = []  # kept so that a child does not close them
+_DECODER: msgspec.json.Decoder[Entry] = msgspec.json.Decoder(Charge | Cap)
+_ENCODER = msgspec.json.Encoder()
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredEntry:
+    """An entry where it stands: its number from 1, its exact text, and its chain value."""
+
+    number: int
+    text: str
+    chain: str
+
+    @property
+    def entry(self) -> Entry:
+        """The entry that the text says."""
+        try:
+            return _DECODER.decode(self.text)
+        except msgspec.DecodeError as error:
+            raise LedgerError(f"ledger entry {self.number} must be a charge or a cap; got {error}.") from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Head:
+    """The end of a chain: how many entries there are, and the last chain value."""
+
+    number: int
+    chain: str
+
+    def follow(self, stored: StoredEntry) -> Head:
+        """Return the head after an entry, or raise if the entry does not continue the chain."""
+        if stored.number != self.number + 1 or stored.chain != link(self.chain, stored.text):
+            raise LedgerError(
+                f"each ledger entry must carry the hash of those before it; entry {stored.number} does not follow "
+                f"entry {self.number}. The file was edited or damaged: restore a copy."
+            )
+        return Head(number=stored.number, chain=stored.chain)
+
+
+def link(chain: str, text: str) -> str:
+    """Return the chain value of an entry that follows ``chain``."""
+    return hashlib.sha256(f"{chain}{text}".encode()).hexdigest()
+
+
+def chain_entries(head: Head, entries: list[Charge] | list[Cap]) -> Iterator[StoredEntry]:
+    """Put new entries behind a head."""
+    for entry in entries:
+        text = _ENCODER.encode(entry).decode()
+        head = Head(number=head.number + 1, chain=link(head.chain, text))
+        yield StoredEntry(number=head.number, text=text, chain=head.chain)
 
 
 def create_ledger(path: Path, *, created: str) -> None:

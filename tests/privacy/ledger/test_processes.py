@@ -13,7 +13,7 @@ from cloister.errors import BudgetError
 from cloister.privacy.ledger import Ledger
 from cloister.privacy.units import Budget
 from cloister.privacy.zcdp import rho_of_epsilon
-from tests.privacy.ledger_helpers import BUDGET, PATIENTS, gaussian, open_session, start_process, start_together
+from tests.privacy.ledger.helpers import BUDGET, PATIENTS, gaussian, open_session, start_process, start_together
 
 CAP = Budget(epsilon=1.0, delta=1e-6)
 FITTING = 40  # charges of one fortieth of the cap, and a little less
@@ -39,7 +39,7 @@ def test_processes_that_charge_at_once_fill_the_cap_exactly(path):
         ledger.set_cap(PATIENTS, CAP, reason="test")
     code = """
         from cloister.errors import BudgetError
-        from tests.privacy.test_ledger_processes import small_charge
+        from tests.privacy.ledger.test_processes import small_charge
         path, name = sys.argv[1:]
         session = open_session(Ledger(path), session=name.encode())
         wait_for_start()

@@ -18,11 +18,11 @@ from cloister.errors import BudgetError, ConfigError, LedgerError
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.calibration import calibrate_gaussian
 from cloister.privacy.ledger import Ledger
-from cloister.privacy.ledger_totals import Total
+from cloister.privacy.ledger.account import Cost
 from cloister.privacy.mechanisms import DiscreteGaussian, Release
 from cloister.privacy.units import Budget, Sensitivity, Unit
 from cloister.privacy.zcdp import epsilon_of_rho, rho_of_epsilon
-from tests.privacy.ledger_helpers import BUDGET, CUSTOMERS, PATIENTS, gaussian, laplace, open_session
+from tests.privacy.ledger.helpers import BUDGET, CUSTOMERS, PATIENTS, gaussian, laplace, open_session
 
 CAP = Budget(epsilon=1.0, delta=1e-6)
 
@@ -152,9 +152,9 @@ class TestComposition:
 
     @given(costs=st.lists(st.floats(1e-12, 1e3), max_size=30))
     def test_sums_are_never_below_the_truth(self, costs):
-        total = Total()
+        total = Cost()
         for cost in costs:
-            total = total.plus(Total(rho=cost, pure_epsilon=cost))
+            total = total.plus(Cost(rho=cost, pure_epsilon=cost))
         exact = sum(map(Fraction, costs), Fraction(0))
         assert exact <= Fraction(total.rho) <= exact * (1 + Fraction(len(costs), 2**51))
         assert total.pure_epsilon == total.rho
@@ -308,7 +308,7 @@ class TestCopies:
 
 def test_a_ledger_with_two_names_is_refused(tmp_path, monkeypatch):
     """Each name would have a write-ahead log of its own, and charges would be lost."""
-    monkeypatch.setattr("cloister.privacy.ledger_store._CREATION_WAITS", 1)
+    monkeypatch.setattr("cloister.privacy.ledger.store._CREATION_WAITS", 1)
     Ledger(tmp_path / "one.ledger").close()
     os.link(tmp_path / "one.ledger", tmp_path / "two.ledger")
     for name in ("one.ledger", "two.ledger"):

@@ -40,7 +40,7 @@ def open_session(ledger, data=PATIENTS, *, job="job", session=b"\x01" * 16, budg
 def start_process(code, *arguments):
     """Run Python code in a second process that knows these helpers."""
     prelude = (
-        "import sys, time\nfrom tests.privacy.ledger_helpers import *\nfrom cloister.privacy.ledger import Ledger\n"
+        "import sys, time\nfrom tests.privacy.ledger.helpers import *\nfrom cloister.privacy.ledger import Ledger\n"
     )
     return subprocess.Popen(
         [sys.executable, "-c", prelude + textwrap.dedent(code), *map(str, arguments)],
