@@ -24,7 +24,7 @@ from typing import TypeVar
 from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
 from cloister.aggregation.seed_agreement import Ready, agree_on_seed_and_keys, expect
 from cloister.crypto import Entropy, Stream
-from cloister.crypto.keyed_box import TAG_BYTES
+from cloister.crypto.sealing import TAG_BYTES
 from cloister.crypto.stream import encode_context
 from cloister.errors import RemoteProtocolError, TooFewPartiesError
 from cloister.protocols.align.blinding import ORDER, BlindingKey, check_points, decode_exponent

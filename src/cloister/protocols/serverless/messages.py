@@ -1,6 +1,6 @@
 """The messages of the serverless sum, and their codec. Tags 1-3 belong to the seed agreement.
 
-Every ``box`` is sealed under a secret that the relay does not know (:mod:`cloister.crypto.keyed_box`); all it can check
+Every ``box`` is sealed under a secret that the relay does not know (:mod:`cloister.crypto.sealing`); all it can check
 is a box's length. A hand comes from the relay itself, which deals it.
 """
 

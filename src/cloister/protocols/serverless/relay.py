@@ -22,7 +22,7 @@ from cloister.aggregation import pack_members
 from cloister.aggregation.own_mask import MASK_KEY_BYTES
 from cloister.aggregation.seed_agreement import Ready, agree_on_seed_and_keys, expect, require_members
 from cloister.crypto import Entropy
-from cloister.crypto.keyed_box import TAG_BYTES
+from cloister.crypto.sealing import TAG_BYTES
 from cloister.crypto.secret_sharing import SHARE_BYTES
 from cloister.errors import RemoteProtocolError, TooFewPartiesError
 from cloister.joint_noise import deal

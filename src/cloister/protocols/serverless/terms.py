@@ -9,7 +9,7 @@ from typing import Protocol
 
 from cloister.aggregation.own_mask import MASK_KEY_BYTES
 from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
-from cloister.crypto.keyed_box import TAG_BYTES
+from cloister.crypto.sealing import TAG_BYTES
 from cloister.crypto.secret_sharing import SHARE_BYTES
 from cloister.errors import ConfigError
 from cloister.joint_noise import JointLaplace
