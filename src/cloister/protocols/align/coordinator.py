@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
-from cloister.aggregation.seed_agreement import Ready, agree_on_seed_and_keys, expect
+from cloister.aggregation.seed_agreement import Ready, agree_on_seed_and_keys
 from cloister.crypto import Entropy, Stream
 from cloister.crypto.sealing import TAG_BYTES
 from cloister.crypto.stream import encode_context
@@ -31,7 +31,7 @@ from cloister.protocols.align.blinding import ORDER, BlindingKey, check_points, 
 from cloister.protocols.align.matching import Matching, match_lists
 from cloister.protocols.align.messages import BlindPart, Delivered, Finish, MeetRing, Passed, RingMet, TakePlaces
 from cloister.protocols.align.terms import Mode, Terms
-from cloister.roles import Ask, Check, Coordinator, Message, Replies
+from cloister.roles import Ask, Check, Coordinator, Message, Replies, expect
 from cloister.wire import Array
 
 _Reply = TypeVar("_Reply", bound=Message)

@@ -7,7 +7,7 @@ from functools import cache
 from math import inf
 from typing import Protocol
 
-from cloister.aggregation.own_mask import MASK_KEY_BYTES
+from cloister.aggregation.pairwise_pads import MASK_KEY_BYTES
 from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
 from cloister.crypto.sealing import TAG_BYTES
 from cloister.crypto.secret_sharing import SHARE_BYTES
