@@ -22,9 +22,8 @@ from cloister.protocols.vertical.messages import CODEC
 from cloister.protocols.vertical.party import VerticalParty
 from cloister.protocols.vertical.settings import Settings
 from cloister.runtime import run_local
-from cloister.runtime.local import Traffic
+from cloister.runtime.local import Progress, Traffic
 from cloister.runtime.network import NETWORKS, NetworkModel
-from cloister.runtime.progress import Progress
 
 Points = np.ndarray
 ALICE, BOB = 1, 2

@@ -12,13 +12,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Annotated, Protocol, TypeVar
 
-from msgspec import Struct
+from msgspec import Meta, Struct
+
+from cloister.errors import RemoteProtocolError, TooFewPartiesError
 
 from cloister.crypto import Entropy, Identity
 
 COORDINATOR = 0
+PartyNumber = Annotated[int, Meta(ge=1, lt=2**16)]
 
 Message = Struct
 """Every message is a frozen msgspec struct; which ones a protocol knows is its codec's business."""
@@ -65,8 +68,27 @@ class Party(Protocol):
     """One participant.
 
     ``handle`` raises :class:`~cloister.errors.RemoteProtocolError` on a request that breaks the protocol, and then has
-    changed no state; any other :class:`~cloister.errors.CloisterError` is this party's own trouble.
+    changed no state; any other :class:`~cloister.errors.CloisterError` is a fault on this party's own side.
     """
 
     def handle(self, request: Message) -> Message:
         """Answer one request."""
+
+
+def expect(kind: type[Message]) -> Check:
+    """Return a check that a reply is of one kind."""
+
+    def check(party: int, reply: Message) -> None:
+        if not isinstance(reply, kind):
+            raise RemoteProtocolError(f"party {party} must answer with {kind.__name__}; got {type(reply).__name__}.")
+
+    return check
+
+
+def require_members(count: int, members_min: int, parties: int) -> None:
+    """Abort when fewer parties are left than was agreed."""
+    if count < members_min:
+        raise TooFewPartiesError(
+            f"at least {members_min} of {parties} parties must take part; {count} did. "
+            "Wait until they are reachable and run the job again, or agree on a smaller min_parties."
+        )

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from cloister.aggregation.own_mask import derive_mask_key, expand_mask
-from cloister.aggregation.pairwise_pads import PairwisePads
+from cloister.aggregation.pairwise_pads import PairwisePads, derive_mask_key, expand_mask
 from cloister.crypto import derive_key
 from cloister.errors import LocalProtocolError
 from cloister.numeric import RING32, RING64, Ring

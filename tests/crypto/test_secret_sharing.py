@@ -75,5 +75,5 @@ def test_bad_shares_are_refused():
         with pytest.raises(RemoteProtocolError, match="some are not"):
             combine_shares(bad)
     no_key = {1: (PRIME - 1).to_bytes(SHARE_BYTES, "little")}  # 2^256 + 296: below the prime, above every key
-    with pytest.raises(RemoteProtocolError, match="give no key"):
+    with pytest.raises(RemoteProtocolError, match="do not give a key"):
         combine_shares(no_key)

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from cloister.crypto import Stream, derive_key
+from cloister.crypto import Stream, derive_key, make_entropy
 from cloister.crypto.stream import encode_context
+from cloister.errors import ConfigError
 
 ALPHA = 1e-6
 
@@ -122,3 +123,13 @@ def test_children_differ_and_do_not_advance_the_parent():
 def test_a_stream_refuses_short_keys():
     with pytest.raises(ValueError, match="32 bytes"):
         Stream(b"short")
+
+
+def test_entropy_says_what_it_is_and_secure_mode_refuses_a_seed():
+    assert not make_entropy("a").is_simulation
+    assert make_entropy("a", seed=1).is_simulation
+    assert make_entropy("a", seed=1).bytes(8) == make_entropy("a", seed=1).bytes(8)
+    assert make_entropy("a", seed=1).bytes(8) != make_entropy("b", seed=1).bytes(8)
+    assert make_entropy("a").bytes(16) != make_entropy("a").bytes(16)
+    with pytest.raises(ConfigError, match="must have no seed"):
+        make_entropy("a", seed=1, secure=True)

@@ -4,8 +4,8 @@ import numpy as np
 
 from cloister.crypto import SeededEntropy, Stream
 from cloister.joint_noise import JointSampler, deal
-from cloister.joint_noise.dealing import Hand
-from cloister.joint_noise.words import unpack_bits
+from cloister.joint_noise.comparison import unpack_bits
+from cloister.joint_noise.dealing import DealtShares
 from cloister.numeric import RING32, RING64
 
 RINGS = [RING32, RING64]
@@ -14,13 +14,13 @@ RINGS = [RING32, RING64]
 class Run:
     """One joint sample: everything dealt, opened and shared."""
 
-    def __init__(self, plan, seed=1, *, hands=None, changed_place=None):
+    def __init__(self, plan, seed=1, *, dealt=None, changed_place=None):
         self.plan = plan
-        self.hands = deal(plan, SeededEntropy(seed, "dealer")) if hands is None else hands
+        self.dealt = deal(plan, SeededEntropy(seed, "dealer")) if dealt is None else dealt
         labels = [f"party {place}{' changed' if place == changed_place else ''}" for place in range(plan.parties)]
         self.parties = [
-            JointSampler(plan, place=place, hand=hand, entropy=SeededEntropy(seed, labels[place]))
-            for place, hand in enumerate(self.hands)
+            JointSampler(plan, place=place, dealt=shares, entropy=SeededEntropy(seed, labels[place]))
+            for place, shares in enumerate(self.dealt)
         ]
         self.openings = []
         while not self.parties[0].finished:
@@ -51,12 +51,12 @@ def expand_keys(plan, keys):
     return np.bitwise_xor.reduce([stream.words(shape[0] * shape[1], np.uint64).reshape(shape) for stream in streams])
 
 
-def compute_in_the_clear(plan, hands, keys, thresholds):
+def compute_in_the_clear(plan, dealt, keys, thresholds):
     """The noise, from what the dealer dealt and the keys of step 0, by comparing whole numbers.
 
     This is also the attack of the dealer together with one party.
     """
-    masks = [Hand(plan, place=place, raw=raw).take_masks(plan.precision_bits) for place, raw in enumerate(hands)]
+    masks = [DealtShares(plan, place=place, raw=raw).take_masks(plan.precision_bits) for place, raw in enumerate(dealt)]
     is_equal = unpack_bits(np.bitwise_xor.reduce(masks) ^ expand_keys(plan, keys))[:, : plan.lanes]
     digits = []
     for lane in range(plan.lanes):

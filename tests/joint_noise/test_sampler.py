@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from cloister.crypto import SeededEntropy
 from cloister.errors import LocalProtocolError, RemoteProtocolError
 from cloister.joint_noise import JointLaplace, JointSampler, deal
-from cloister.joint_noise.digits import compute_threshold
+from cloister.joint_noise.plan import compute_threshold
 from cloister.numeric import RING32, RING64
 from tests.joint_noise.joint_runs import RINGS, Run, compute_in_the_clear
 
@@ -18,10 +18,10 @@ def make_plan(scale=2.5, entries=7, parties=3, ring=RING32):
 
 
 def start(plan, seed=1):
-    hands = deal(plan, SeededEntropy(seed, "dealer"))
+    dealt = deal(plan, SeededEntropy(seed, "dealer"))
     return [
-        JointSampler(plan, place=place, hand=hand, entropy=SeededEntropy(seed, f"party {place}"))
-        for place, hand in enumerate(hands)
+        JointSampler(plan, place=place, dealt=shares, entropy=SeededEntropy(seed, f"party {place}"))
+        for place, shares in enumerate(dealt)
     ]
 
 
@@ -40,7 +40,7 @@ def thresholds_of(plan):
 def test_the_noise_is_what_a_plain_comparison_of_the_shared_bits_says(scale, entries, parties, ring, seed):
     plan = make_plan(scale, entries, parties, ring)
     run = Run(plan, seed)
-    assert run.noise.tolist() == compute_in_the_clear(plan, run.hands, run.openings[0], thresholds_of(plan)).tolist()
+    assert run.noise.tolist() == compute_in_the_clear(plan, run.dealt, run.openings[0], thresholds_of(plan)).tolist()
     assert all(party.shares.dtype == ring.dtype and party.shares.shape == (entries,) for party in run.parties)
 
 
@@ -48,7 +48,7 @@ def test_so_it_is_at_the_largest_scale():
     plan = make_plan(2.0**40, 5, 2, RING64)
     run = Run(plan)
     noise = run.noise
-    assert noise.tolist() == compute_in_the_clear(plan, run.hands, run.openings[0], thresholds_of(plan)).tolist()
+    assert noise.tolist() == compute_in_the_clear(plan, run.dealt, run.openings[0], thresholds_of(plan)).tolist()
     assert np.abs(noise).max() > 2**32
 
 
@@ -57,20 +57,20 @@ def test_the_ring_does_not_change_the_noise():
 
 
 def test_every_partys_entropy_changes_the_noise_and_nobody_can_repeat_it_with_the_same_hands():
-    """One honest party is enough: with the same hands and all other keys kept, the noise is independent."""
+    """One honest party is enough: with the same dealt and all other keys kept, the noise is independent."""
     plan = make_plan(scale=40.0, entries=4000)
     first = Run(plan)
     for place in range(3):
-        other = Run(plan, hands=first.hands, changed_place=place)
+        other = Run(plan, dealt=first.dealt, changed_place=place)
         assert abs(np.corrcoef(first.noise, other.noise)[0, 1]) < 5 / np.sqrt(plan.entries)
 
 
 def test_a_copied_key_does_not_cancel_the_copied_one():
     plan = make_plan(scale=40.0, entries=4000, parties=2)
-    hands = deal(plan, SeededEntropy(1, "dealer"))
+    dealt = deal(plan, SeededEntropy(1, "dealer"))
 
     def play(label):
-        parties = [JointSampler(plan, place=i, hand=hands[i], entropy=SeededEntropy(1, label)) for i in (0, 1)]
+        parties = [JointSampler(plan, place=i, dealt=dealt[i], entropy=SeededEntropy(1, label)) for i in (0, 1)]
         while not parties[0].finished:
             opened = [party.open() for party in parties]
             for place, party in enumerate(parties):
@@ -103,13 +103,13 @@ class TestOrder:
     def test_a_place_must_be_one_of_the_plan(self, place):
         plan = make_plan()
         with pytest.raises(LocalProtocolError, match="from 0 to 2"):
-            JointSampler(plan, place=place, hand=bytes(32), entropy=SeededEntropy(1, "party"))
+            JointSampler(plan, place=place, dealt=bytes(32), entropy=SeededEntropy(1, "party"))
 
-    def test_a_hand_of_another_place_is_refused(self):
+    def test_what_another_place_was_dealt_is_refused(self):
         plan = make_plan()
-        hands = deal(plan, SeededEntropy(1, "dealer"))
+        dealt = deal(plan, SeededEntropy(1, "dealer"))
         with pytest.raises(RemoteProtocolError):
-            JointSampler(plan, place=2, hand=hands[0], entropy=SeededEntropy(1, "party"))
+            JointSampler(plan, place=2, dealt=dealt[0], entropy=SeededEntropy(1, "party"))
 
 
 BAD = {

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from cloister.joint_noise import JointLaplace, dealing
-from cloister.joint_noise.dealing import Hand
-from cloister.joint_noise.digits import compute_threshold
+from cloister.joint_noise.dealing import DealtShares
+from cloister.joint_noise.plan import compute_threshold
 from cloister.numeric import RING32, RING64
 from tests.joint_noise.joint_runs import Run, compute_in_the_clear
 
@@ -25,13 +25,13 @@ def digits_of(run):
 
 def take_lowest_bits(run, place):
     """One party's XOR shares of the random bits of the conversion."""
-    hand = Hand(run.plan, place=place, raw=run.hands[place])
-    hand.take_masks(run.plan.precision_bits)
-    hand.take_products(11 * run.plan.blocks)
+    shares = DealtShares(run.plan, place=place, raw=run.dealt[place])
+    shares.take_masks(run.plan.precision_bits)
+    shares.take_products(11 * run.plan.blocks)
     for layer in run.plan.layers:
-        hand.take_masks(layer.operands)
-        hand.take_products(layer.products)
-    return (hand.take_bits() & 1).astype(np.uint8)[: run.plan.lanes]
+        shares.take_masks(layer.operands)
+        shares.take_products(layer.products)
+    return (shares.take_bits() & 1).astype(np.uint8)[: run.plan.lanes]
 
 
 def sees_something(run):
@@ -69,9 +69,9 @@ def test_a_triple_used_in_two_layers_would_be_seen(monkeypatch):
 
 
 def test_a_hand_used_twice_would_be_seen():
-    """Two samples from one hand: what is opened differs by the operands, and these are not uniform."""
+    """Two samples from the same dealt shares: what is opened differs by the operands, and these are not uniform."""
     first = Run(PLAN)
-    second = Run(PLAN, hands=first.hands, changed_place=0)
+    second = Run(PLAN, dealt=first.dealt, changed_place=0)
     difference = signs_of(first.opened_planes ^ second.opened_planes)[PLAN.precision_bits :].sum(axis=1)
     assert np.abs(difference).max() > np.sqrt(2 * PLAN.lanes * np.log(2 * len(difference) / ALPHA))
 
@@ -95,10 +95,10 @@ def test_the_shares_of_all_but_one_are_uniform_and_tell_nothing_of_the_noise(lef
 
 @pytest.mark.parametrize("left_out", [0, 1, 2])
 def test_shares_of_random_bits_that_are_bits_themselves_would_tell(left_out, monkeypatch):
-    take_bits = Hand.take_bits
+    take_bits = DealtShares.take_bits
     run = Run(PLAN)
-    monkeypatch.setattr(Hand, "take_bits", lambda hand: take_bits(hand) & 1)
-    mutant = Run(PLAN, hands=run.hands)
+    monkeypatch.setattr(DealtShares, "take_bits", lambda shares: take_bits(shares) & 1)
+    mutant = Run(PLAN, dealt=run.dealt)
     assert not shares_tell(run, left_out)
     assert shares_tell(mutant, left_out)
 
@@ -108,4 +108,4 @@ def test_the_dealer_with_one_partys_transcript_knows_the_noise():
     plan = JointLaplace(scale=4.0, entries=30, parties=3, ring=RING32)
     run = Run(plan)
     thresholds = [compute_threshold(plan.scale, digit, plan.precision_bits) for digit in range(plan.digits)]
-    assert (compute_in_the_clear(plan, run.hands, run.openings[0], thresholds) == run.noise).all()
+    assert (compute_in_the_clear(plan, run.dealt, run.openings[0], thresholds) == run.noise).all()

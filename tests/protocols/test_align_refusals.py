@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cloister.aggregation.seed_agreement import OpenSession
 from cloister.crypto import SessionKey, Stream, SystemEntropy
-from cloister.crypto.keyed_box import seal_keyed
+from cloister.crypto.sealing import seal_keyed
 from cloister.errors import RemoteProtocolError, TooFewPartiesError
 from cloister.protocols.align import CODEC, Mode
 from cloister.protocols.align.blinding import SMALL_ORDER

@@ -27,7 +27,7 @@ from cloister.protocols.multiparty_lloyd.messages import (
     NaiveRound,
 )
 from cloister.wire import Array
-from cloister.wire.array import DTYPES
+from cloister.wire.codec import DTYPES
 from tests.harness import blobs, make_session, split
 from tests.protocols.oracle import local_sums, plain_lloyd
 

@@ -9,7 +9,7 @@ from scipy import stats
 from cloister.aggregation import unpack_members
 from cloister.aggregation.seed_agreement import OpenSession, Ready, SealedSeeds, SessionOpened, ShareSeed, TakeSeed
 from cloister.errors import ConfigError, PrecisionError
-from cloister.field.interpolation import interpolation_matrix
+from cloister.field.lagrange import interpolation_matrix
 from cloister.privacy.mechanisms import DiscreteGaussian
 from cloister.protocol import Learns
 from cloister.protocols.secfc import BREAKS_IF, LEAKAGE, NOISE_PROTECTS, coordinate_secfc

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from cloister.aggregation import unpack_members
-from cloister.aggregation.own_mask import expand_mask
+from cloister.aggregation.pairwise_pads import expand_mask
 from cloister.crypto.secret_sharing import combine_shares
 from cloister.errors import RemoteProtocolError
 from cloister.joint_noise import JointSampler

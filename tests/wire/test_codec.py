@@ -16,7 +16,7 @@ from cloister.errors import LocalProtocolError, RemoteProtocolError
 from cloister.protocols.multiparty_lloyd import CODEC
 from cloister.protocols.multiparty_lloyd.messages import MaskedRound, MaskedUpdate, NaiveRound
 from cloister.wire import Array, Codec
-from cloister.wire.array import DTYPES
+from cloister.wire.codec import DTYPES
 
 SESSION = bytes(range(16))
 

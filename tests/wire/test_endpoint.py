@@ -114,7 +114,7 @@ def test_finished_sessions_have_a_result_and_ask_nothing():
         _ = coordinator.result
     play(coordinator, ends)
     assert coordinator.result.rounds == 3
-    with pytest.raises(LocalProtocolError, match="asks nothing"):
+    with pytest.raises(LocalProtocolError, match="no open step"):
         _ = coordinator.ask
 
 

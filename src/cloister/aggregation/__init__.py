@@ -1,7 +1,8 @@
 """Secure sums: the parties learn a sum, nobody learns a term, the coordinator learns nothing.
 
 Reading order: :mod:`~cloister.aggregation.seed_agreement` (a seed that all parties know and the coordinator does not),
-:mod:`~cloister.aggregation.masked_sum` (the thesis's masked secure aggregation, with dropouts).
+:mod:`~cloister.aggregation.masked_sum` (the thesis's masked secure aggregation, with dropouts),
+:mod:`~cloister.aggregation.pairwise_pads` (sums that no single party can open).
 """
 
 from cloister.aggregation.masked_sum import Aggregate, MaskSchedule, pack_members, sum_masked, unpack_members

@@ -1,4 +1,4 @@
-"""A seed that every party knows and the coordinator does not (assumed in thesis 2.2.1; here is how they get it).
+"""A seed that every party knows and the coordinator does not (the thesis assumes one in 2.2.1).
 
 ::
 
@@ -8,27 +8,22 @@
 
 The leader is the first party that answers; if it drops out in step 2 the next one leads. Keys are signed by identities
 that are part of the agreement and boxes are authenticated by their sender, so a coordinator that replaces a key or
-makes a box of its own is noticed. Parties whose agreement differs (other bounds, other k, ...) refuse in step 1.
+forges a box is noticed. Parties whose agreement differs (other bounds, other k, ...) refuse in step 1.
 A party that misses a step is out for the session: it has no seed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated
-
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from cloister.crypto import Entropy, Identity, SessionKey, SignedSessionKey, open_box, seal_box
 from cloister.crypto.sealing import OVERHEAD_BYTES
-from cloister.errors import RemoteProtocolError, TooFewPartiesError
-from cloister.roles import Ask, Coordinator, Dropped, Message
+from cloister.errors import RemoteProtocolError
+from cloister.roles import Ask, Check, Coordinator, Dropped, Message, PartyNumber, expect, require_members
 
 SEED_BYTES = 32
 _BOX_BYTES = SEED_BYTES + OVERHEAD_BYTES
 STEPS = 3
-
-PartyNumber = Annotated[int, Meta(ge=1, lt=2**16)]
 
 
 class OpenSession(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=1):
@@ -51,7 +46,7 @@ class TakeSeed(Struct, frozen=True, array_like=True, forbid_unknown_fields=True,
 
 
 class SessionOpened(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=1):
-    """We are; here is my key for the session."""
+    """We do; here is my key for the session."""
 
     key: SignedSessionKey
 
@@ -70,7 +65,7 @@ class SealedSeeds(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
 
 
 class Ready(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=3):
-    """Done as asked; there is nothing to tell."""
+    """Done as asked; there is nothing to report."""
 
 
 class SeedHolder:
@@ -238,26 +233,7 @@ def agree_on_seed_and_keys(
     return tuple(keys[member] for member in sorted(members))
 
 
-def require_members(count: int, members_min: int, parties: int) -> None:
-    """Abort when fewer parties are left than was agreed."""
-    if count < members_min:
-        raise TooFewPartiesError(
-            f"at least {members_min} of {parties} parties must take part; {count} did. "
-            "Wait until they are reachable and run the job again, or agree on a smaller min_parties."
-        )
-
-
-def expect(kind: type[Message]) -> Callable[[int, Message], None]:
-    """Return a check that a reply is of one kind."""
-
-    def check(party: int, reply: Message) -> None:
-        if not isinstance(reply, kind):
-            raise RemoteProtocolError(f"party {party} must answer with {kind.__name__}; got {type(reply).__name__}.")
-
-    return check
-
-
-def _opened_by(directory: tuple[bytes, ...], session: bytes) -> Callable[[int, Message], None]:
+def _opened_by(directory: tuple[bytes, ...], session: bytes) -> Check:
     def check(party: int, reply: Message) -> None:
         if not isinstance(reply, SessionOpened) or reply.key.owner != party:
             raise RemoteProtocolError(f"party {party} must open the session with its own key; it did not.")
@@ -266,7 +242,7 @@ def _opened_by(directory: tuple[bytes, ...], session: bytes) -> Callable[[int, M
     return check
 
 
-def _boxes_for(recipients: set[int]) -> Callable[[int, Message], None]:
+def _boxes_for(recipients: set[int]) -> Check:
     def check(party: int, reply: Message) -> None:
         if not isinstance(reply, SealedSeeds):
             raise RemoteProtocolError(f"party {party} must answer with SealedSeeds; got {type(reply).__name__}.")

@@ -11,7 +11,7 @@ import typer
 from cloister.errors import ConfigError
 
 if TYPE_CHECKING:
-    from cloister.runtime.progress import OnProgress, Progress
+    from cloister.runtime.local import OnProgress, Progress
 
 _SILENT_S = 2.0  # a plan that is ready by then shows no progress
 

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 if TYPE_CHECKING:
-    from cloister.runtime.progress import Progress
+    from cloister.runtime.local import Progress
 
 _MOST_LINES = 20
 _MOST_NAMES = 4

@@ -1,14 +1,13 @@
 """Cryptography: the only source of randomness, identities, and boxes sealed between parties.
 
-Reading order: :mod:`~cloister.crypto.entropy` (where random bytes come from), :mod:`~cloister.crypto.stream`
-(a stream-cipher generator grown from a key), :mod:`~cloister.crypto.identity` (who is who),
-:mod:`~cloister.crypto.sealing` (what one party sends another through the coordinator).
+Reading order: :mod:`~cloister.crypto.stream` (random numbers from a key, and where keys come from),
+:mod:`~cloister.crypto.identity` (who is who), :mod:`~cloister.crypto.sealing` (what one party sends another through the
+coordinator), :mod:`~cloister.crypto.secret_sharing`.
 """
 
-from cloister.crypto.entropy import Entropy, SeededEntropy, SystemEntropy, make_entropy
 from cloister.crypto.identity import Identity, SessionKey, SignedSessionKey
 from cloister.crypto.sealing import open_box, seal_box
-from cloister.crypto.stream import Stream, derive_key
+from cloister.crypto.stream import Entropy, SeededEntropy, Stream, SystemEntropy, derive_key, make_entropy
 
 __all__ = [
     "Entropy",

@@ -1,7 +1,7 @@
 """Who is who: a long-lived Ed25519 identity signs a short-lived X25519 key for each session.
 
 The directory of identities is public and agreed before a job starts. Because every session key is signed together with
-the session id and the holder's number, the coordinator that relays the keys cannot replace one by its own.
+the session id and the holder's number, the coordinator that relays the keys cannot replace one with its own.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from msgspec import Struct
 
-from cloister.crypto.entropy import Entropy
-from cloister.crypto.stream import Stream, encode_context
+from cloister.crypto.stream import Entropy, Stream, encode_context
 from cloister.errors import RemoteProtocolError
 
 PUBLIC_KEY_BYTES = 32
@@ -89,4 +88,4 @@ class SessionKey:
             raise RemoteProtocolError("a public key must be a point of large order in 32 bytes; it is not.") from None
 
 
-_PROBE = SessionKey(Stream(bytes(32)))  # protects nothing: its exchange tells points of small order
+_PROBE = SessionKey(Stream(bytes(32)))  # protects nothing: exchanging with it exposes points of small order

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from cloister.crypto.entropy import Entropy
+from cloister.crypto.stream import Entropy
 from cloister.errors import LocalProtocolError, RemoteProtocolError
 
 PRIME = 2**256 + 297
@@ -34,7 +34,7 @@ def combine_shares(shares: Mapping[int, bytes]) -> bytes:
     Raises
     ------
     RemoteProtocolError
-        If a share is malformed or what they give is no key: someone sent a wrong share.
+        If a share is malformed or together they do not give a key: someone sent a wrong share.
     """
     values = {number: int.from_bytes(share, "little") for number, share in shares.items()}
     malformed = any(len(share) != SHARE_BYTES for share in shares.values())
@@ -52,7 +52,7 @@ def combine_shares(shares: Mapping[int, bytes]) -> bytes:
         secret += value * numerator * pow(denominator, -1, PRIME)
     secret %= PRIME
     if secret >> (8 * SECRET_BYTES):
-        raise RemoteProtocolError("shares must be of one key and as many as its threshold; these give no key.")
+        raise RemoteProtocolError("shares must be of one key and as many as its threshold; these do not give a key.")
     return secret.to_bytes(SECRET_BYTES, "little")
 
 
@@ -64,7 +64,7 @@ def _evaluate(coefficients: list[int], at: int) -> int:
 
 
 def _draw_below_prime(entropy: Entropy) -> int:
-    """Uniform modulo the prime: 257 random bits, drawn again if too large (which happens about every second time)."""
+    """Uniform modulo the prime: 257 random bits, drawn again if too large, as about half are."""
     while True:
         raw = int.from_bytes(entropy.bytes(SHARE_BYTES), "little") >> (8 * SHARE_BYTES - PRIME.bit_length())
         if raw < PRIME:

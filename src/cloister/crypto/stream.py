@@ -1,13 +1,18 @@
-"""A random stream grown from a key: ChaCha20 keystream, domains separated by HKDF-SHA256.
+"""Random numbers: a stream grown from a key, and where the keys come from.
 
-Masks, initial centres, shuffles and synthetic data all come from here, so that the same key gives the same numbers on
-every machine and every library version. With a secret 256-bit key the output is indistinguishable from uniform;
-with a seed that a person typed it is reproducible and nothing more.
+A :class:`Stream` is ChaCha20 keystream, with purposes separated by HKDF-SHA256. Masks, initial centres, shuffles and
+synthetic data all come from it, so that the same key gives the same numbers on every machine and with every library
+version. With a secret 256-bit key the output is indistinguishable from uniform; with a seed that a person typed it is
+reproducible and nothing more.
+
+Roles are given an :class:`Entropy` and draw every key from it. Its kind is visible (``is_simulation``), so that a
+result made from a seed says that it is reproducible and therefore not secret.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import secrets
+from typing import Any, Protocol
 
 import numpy as np
 from cryptography.hazmat.primitives import hashes
@@ -17,6 +22,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from cloister.errors import ConfigError
 from cloister.records import FloatArray, IntArray
 
 KEY_BYTES = 32
@@ -87,7 +93,7 @@ class Stream:
         """Return the next ``count`` bytes of the keystream."""
         self._used += count
         if self._used > _MAX_BYTES:
-            raise OverflowError("a stream gives at most 256 GiB; start a child stream")
+            raise OverflowError("a stream yields at most 256 GiB; start a child stream")
         return self._encryptor.update(bytes(count))
 
     def words(self, count: int, dtype: type[np.uint32] | type[np.uint64]) -> NDArray[Any]:
@@ -123,3 +129,59 @@ class Stream:
     def permutation(self, count: int) -> IntArray:
         """Return a permutation of 0..count-1; all orders equally likely but for ties among 64-bit words."""
         return np.argsort(self.words(count, np.uint64), kind="stable").astype(np.int64)
+
+
+class Entropy(Protocol):
+    """A source of secret bytes."""
+
+    @property
+    def is_simulation(self) -> bool:
+        """Whether whoever knows the seed knows every byte."""
+
+    def bytes(self, count: int) -> bytes:
+        """Return ``count`` fresh bytes."""
+
+
+class SystemEntropy:
+    """The operating system's generator."""
+
+    is_simulation = False
+
+    def bytes(self, count: int) -> bytes:
+        """Return ``count`` bytes from the kernel."""
+        return secrets.token_bytes(count)
+
+
+class SeededEntropy:
+    """Reproducible bytes for simulations and tests: the same seed and label give the same bytes."""
+
+    is_simulation = True
+
+    def __init__(self, seed: int, label: str) -> None:
+        self._stream = Stream.from_seed(seed, "entropy", label)
+
+    def bytes(self, count: int) -> bytes:
+        """Return the next ``count`` bytes of the seeded stream."""
+        return self._stream.bytes(count)
+
+
+def make_entropy(label: str, *, seed: int | None = None, secure: bool = False) -> Entropy:
+    """Choose the source for one role.
+
+    Parameters
+    ----------
+    label
+        The role's name; two roles with the same seed still get independent bytes.
+    seed
+        Reproduces a simulation. ``None`` takes the operating system's entropy.
+    secure
+        Refuse a seed, because whoever knows it can remove every mask.
+    """
+    if seed is None:
+        return SystemEntropy()
+    if secure:
+        raise ConfigError(
+            "secure mode takes its keys from the operating system and must have no seed; got one. "
+            "Remove the seed, or run a simulation."
+        )
+    return SeededEntropy(seed, label)

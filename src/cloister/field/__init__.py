@@ -1,4 +1,6 @@
-"""Exact computing on shares: prime fields and Lagrange coding, for SecFC (seed 004, section 4 and appendix A).
+"""Exact computing on shares: prime fields and Lagrange coding.
+
+For SecFC: Li, Hou, Buyukates, Avestimehr, "Secure Federated Clustering" (2022), section 4 and appendix A.
 
 A session chooses a :class:`Field` from public bounds (:func:`choose_field`) and a :class:`LagrangeCode` over it. A
 record's owner *shares* it; every client holds :class:`CodedRecords`, sums them by cluster and *measures* coded
@@ -7,17 +9,16 @@ distances; the server adds up weighted replies, *decodes* :class:`Distances` and
 
 What is proved, and on which page: docs/proofs/lagrange-sharing.md.
 
-Reading order: :mod:`~cloister.field.bound` (how large a field), :mod:`~cloister.field.prime_field` (elements),
+Reading order: :mod:`~cloister.field.prime_field` (elements, and how large a field),
 :mod:`~cloister.field.lagrange` (the code), :mod:`~cloister.field.coded_records` (a client's round),
-:mod:`~cloister.field.distances` (the server's), then the compiled loops.
+:mod:`~cloister.field.distances` (the server's), then the compiled loops in :mod:`~cloister.field.kernels`.
 """
 
-from cloister.field.bound import choose_field, largest_distance, largest_sum, most_bits
 from cloister.field.coded_records import CodedRecords
 from cloister.field.distances import Distances, find_nearest
 from cloister.field.kernels import Words
 from cloister.field.lagrange import LagrangeCode
-from cloister.field.prime_field import FIELD61, FIELD122, Field
+from cloister.field.prime_field import FIELD61, FIELD122, Field, choose_field, largest_distance, largest_sum, most_bits
 
 __all__ = [
     "FIELD61",

@@ -53,7 +53,7 @@ class CodedRecords:
         Parameters
         ----------
         labels
-            (m,): the cluster of each record, from 0; -1 for none.
+            (m,): the cluster of each record, from 0; -1 for none of them.
         clusters
             k.
         """

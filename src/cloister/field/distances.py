@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.errors import LocalProtocolError
-from cloister.field.kernels import Words
-from cloister.field.words128 import compile_inline, compile_loop, multiply_add
+from cloister.field.kernels import Words, compile_inline, compile_loop, multiply_add
 from cloister.records import FloatArray, IntArray
 
 LARGEST_COUNT = 2**32 - 1  # so that the square of a count is one word
@@ -70,7 +69,7 @@ def find_nearest(distances: Distances, counts: IntArray) -> NDArray[np.int32]:
     distances
         (m, k), d'_ih.
     counts
-        (k,), c_h, each below 2^32. A cluster with c_h = 0 has no centre and is nobody's nearest.
+        (k,), c_h, each below 2^32. A cluster with c_h = 0 has no centre and is nearest to no record.
 
     Raises
     ------

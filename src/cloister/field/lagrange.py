@@ -1,7 +1,7 @@
 """Lagrange coding of records among clients (SecFC, section 4.1; t-private, decoded from any large enough set).
 
 A record is cut into l segments x_1..x_l. Its coding polynomial f has degree below l + t and f(beta_u) = x_u; client j
-gets the share f(alpha_j). Any t shares are independent of the record, any l + t give it back, and a squared distance
+gets the share f(alpha_j). Any t shares are independent of the record, any l + t recover it, and a squared distance
 of shares lies on a polynomial phi of degree 2 (l + t - 1), which any 2l + 2t - 1 clients determine.
 
 The paper fixes f by t uniform values at further points beta_{l+1}..beta_{l+t}. Here the t uniform values are the shares
@@ -16,14 +16,45 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from math import prod
 
 import numpy as np
 
 from cloister.crypto import Stream
 from cloister.errors import ConfigError, LocalProtocolError
-from cloister.field.interpolation import interpolation_matrix, summing_weights
 from cloister.field.kernels import Words, multiply_rows
 from cloister.field.prime_field import Field, fill_uniform
+
+
+@lru_cache(maxsize=1024)
+def interpolation_matrix(nodes: tuple[int, ...], targets: tuple[int, ...], modulus: int) -> tuple[tuple[int, ...], ...]:
+    """Return a row of weights for each target x, so that f(x) = sum_u weight_u f(node_u) for degrees below len(nodes).
+
+    weight_u = prod_{v != u} (x - node_v) / (node_u - node_v). Nodes are distinct modulo the prime.
+    """
+    scales = [
+        pow(_multiply_gaps(node, nodes[:u] + nodes[u + 1 :], modulus), -1, modulus) for u, node in enumerate(nodes)
+    ]
+    return tuple(
+        tuple(
+            _multiply_gaps(target, nodes[:u] + nodes[u + 1 :], modulus) * scale % modulus
+            for u, scale in enumerate(scales)
+        )
+        for target in targets
+    )
+
+
+@lru_cache(maxsize=1024)
+def summing_weights(nodes: tuple[int, ...], targets: tuple[int, ...], modulus: int) -> tuple[int, ...]:
+    """Return weights with sum_{x in targets} f(x) = sum_u weight_u f(node_u) for degrees below len(nodes)."""
+    columns = zip(*interpolation_matrix(nodes, targets, modulus), strict=True)
+    return tuple(sum(column) % modulus for column in columns)
+
+
+def _multiply_gaps(point: int, others: tuple[int, ...], modulus: int) -> int:
+    return prod(point - other for other in others) % modulus
+
 
 _BLOCK_WORDS = 1 << 12  # of one segment: a block's segments and noise stay in the second cache
 

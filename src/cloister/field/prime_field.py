@@ -1,28 +1,48 @@
-"""Prime fields: signed integers in, exact sums and products, integers out.
+"""Prime fields: signed integers in, exact sums and products, integers out; and which field a job needs.
 
 An element is a ``uint64`` array with a leading axis of residues: one modulo q = 2^61 - 1, or two, modulo 2^61 - 1 and
 2^61 - 31. Two residues stand for an integer modulo the product of the primes, about 2^122; every operation works on
 each residue by itself, so that a code over the field is two codes over prime fields, with the same public points.
 
-SecFC computes in F_q (section 4, appendix A). Which field a job needs follows from public bounds:
-:func:`~cloister.field.bound.choose_field`.
+The field is chosen from public numbers, before anything is shared (SecFC, appendix A). Coordinates are integers with
+|x| <= 2^(b-1). For a record x_i and a cluster S of c records,
+
+    sum_{S} x - c x_i = sum_{i' in S, i' != i} (x_i' - x_i),
+
+in each coordinate at most m - 1 differences (i is in S, or S leaves it out), each at most 2^b. So
+
+    0 <= |sum_S x - c x_i|^2 <= D = d (m - 1)^2 4^b,
+
+and D is reached: x_i at one corner of the cube, all others at the opposite one and in S. A sum of squares has no sign,
+so it is read in 0..q-1 and q > D is enough; since D < d m^2 4^b, log2 q > log2 d + 2 log2 m + 2 b is too, which is the
+paper's condition q >= 2 D without the factor 2, its room for a sign. Sums that are revealed have a sign:
+|sum_S x| <= m 2^(b-1) must be at most (q - 1) / 2. Both are checked here in exact integers. For m > 1, D < 2^122 leaves
+(m - 1) 2^b < 2^61, so that sums fit 64 bits with a sign in any field; for one record b <= 63 guarantees it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from math import isqrt, prod
+from math import isqrt, log2, prod
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from cloister.crypto import Stream
-from cloister.errors import ConfigError, LocalProtocolError, RemoteProtocolError
-from cloister.field.distances import Distances
-from cloister.field.kernels import Words, add_elements, reduce_signed, scale_rows, shift_words, subtract_elements
-from cloister.field.residues import join_centred, join_residues
-from cloister.field.words128 import LARGEST_SMALL_PRIME
+from cloister.errors import ConfigError, LocalProtocolError, PrecisionError, RemoteProtocolError
+from cloister.field.distances import LARGEST_COUNT, Distances
+from cloister.field.kernels import (
+    LARGEST_SMALL_PRIME,
+    Words,
+    add_elements,
+    join_centred,
+    join_residues,
+    reduce_signed,
+    scale_rows,
+    shift_words,
+    subtract_elements,
+)
 from cloister.records import IntArray
 
 LARGE_PRIMES = (2**61 - 1, 2**61 - 31)  # the two largest primes below 2^61
@@ -115,7 +135,7 @@ class Field:
         elements
             (residues, ...): sums of squares, which are not negative, so that the whole order is room for them.
         largest
-            What none can pass in this job, :func:`~cloister.field.bound.largest_distance`.
+            What none can exceed in this job, :func:`largest_distance`.
 
         Raises
         ------
@@ -191,7 +211,6 @@ class Field:
         return elements
 
     def _change(self, total: Words, term: Words, kernel: Callable[[Words, Words, np.uint64], None]) -> None:
-        """Run an in-place kernel on each residue."""
         if total.shape != term.shape or not total.flags.c_contiguous:
             raise LocalProtocolError(
                 f"elements must have one shape to be added, the total without gaps; got {total.shape} and {term.shape}."
@@ -228,3 +247,81 @@ def fill_uniform(out: Words, modulus: int, stream: Stream) -> None:
 def is_small_prime(candidate: int) -> bool:
     """Decide primality by trial division, for candidates up to 2^29."""
     return candidate > 1 and all(candidate % divisor for divisor in range(2, isqrt(candidate) + 1))
+
+
+MOST_BITS = 63  # coordinates are 64-bit integers with a sign
+
+
+def largest_distance(*, dimensions: int, records: int, bits: int) -> int:
+    """Return D = d (m - 1)^2 4^b, the largest |sum_S x - |S| x_i|^2 of any data; reached, not only a bound."""
+    _check_sizes(dimensions, records, bits)
+    return dimensions * (records - 1) ** 2 << 2 * bits
+
+
+def largest_sum(*, records: int, bits: int) -> int:
+    """Return m 2^(b-1), the largest magnitude of one coordinate of a sum of records."""
+    _check_sizes(1, records, bits)
+    return records << bits - 1
+
+
+def choose_field(
+    *, dimensions: int, records: int, bits: int, allowed: tuple[Field, ...] = (FIELD61, FIELD122)
+) -> Field:
+    """Return the first allowed field in which no distance and no sum of records can overflow.
+
+    Parameters
+    ----------
+    dimensions
+        d, the number of columns.
+    records
+        m, the number of records of all clients together, or a public cap on it.
+    bits
+        b: coordinates are integers with magnitude at most 2^(b-1). Coordinates in [-1, 1] with f fractional bits have
+        b = f + 1.
+    allowed
+        Fields to choose from, in order of preference.
+
+    Raises
+    ------
+    PrecisionError
+        If none is large enough; the message has the numbers.
+    """
+    distance = largest_distance(dimensions=dimensions, records=records, bits=bits)
+    total = largest_sum(records=records, bits=bits)
+    for field in allowed:
+        if _fits(field, distance, total):
+            return field
+    widest = max(allowed, key=lambda field: field.order)
+    most = most_bits(widest, dimensions=dimensions, records=records)
+    remedy = f"Use at most {most} bits" if most else "Use fewer columns"
+    raise PrecisionError(
+        f"squared distances must stay below the field's order, about 2^{log2(widest.order):.1f}, and sums of records "
+        f"below half of it; {records} records of {dimensions} coordinates of {bits} bits allow "
+        f"2^{log2(max(distance, 1)):.1f} and 2^{log2(total):.1f}. {remedy}, or fewer records."
+    )
+
+
+def most_bits(field: Field, *, dimensions: int, records: int) -> int:
+    """Return the largest b for which nothing can overflow in the field; 0 if even 1 is too large."""
+    fitting = (
+        bits
+        for bits in range(MOST_BITS, 0, -1)
+        if _fits(
+            field,
+            largest_distance(dimensions=dimensions, records=records, bits=bits),
+            largest_sum(records=records, bits=bits),
+        )
+    )
+    return next(fitting, 0)
+
+
+def _fits(field: Field, distance: int, total: int) -> bool:
+    return distance <= field.order - 1 and 2 * total <= field.order - 1
+
+
+def _check_sizes(dimensions: int, records: int, bits: int) -> None:
+    if dimensions < 1 or not 1 <= records <= LARGEST_COUNT or not 1 <= bits <= MOST_BITS:
+        raise ConfigError(
+            f"there must be at least 1 column, 1 to {LARGEST_COUNT} records, and coordinates of 1 to {MOST_BITS} bits; "
+            f"got {dimensions}, {records} and {bits}. Correct the numbers."
+        )

@@ -9,7 +9,7 @@ Threat model: everyone follows the protocol (semi-honest). The dealer knows no i
 ======================================  =============================================================
 who                                     learns of the noise
 ======================================  =============================================================
-up to n - 1 parties                     nothing: their hands, shares and all openings are independent
+up to n - 1 parties                     nothing: what they hold and all openings are independent
 the dealer                              nothing, as long as no opening reaches it
 the dealer and any one party            everything
 all parties                             everything
@@ -18,10 +18,8 @@ all parties                             everything
 The vector is within 2^-80 of exact noise in total variation. Costs are properties of the plan; the proofs are in
 docs/proofs/joint-noise.md. Nothing depends on records, so a sample can be made before it is needed.
 
-Reading order: :mod:`~cloister.joint_noise.digits` (the law), :mod:`~cloister.joint_noise.words` (bits in words),
-:mod:`~cloister.joint_noise.tree` and :mod:`~cloister.joint_noise.leaves` (the comparison),
-:mod:`~cloister.joint_noise.plan` (what is public), :mod:`~cloister.joint_noise.dealing` (the dealer),
-:mod:`~cloister.joint_noise.sampler` (a party).
+Reading order: :mod:`~cloister.joint_noise.plan` (the law, and what is public), :mod:`~cloister.joint_noise.comparison`
+(the circuit), :mod:`~cloister.joint_noise.dealing` (the dealer), :mod:`~cloister.joint_noise.sampler` (a party).
 """
 
 from cloister.joint_noise.dealing import deal

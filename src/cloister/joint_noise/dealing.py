@@ -1,11 +1,11 @@
-"""The dealer's part: correlated randomness that knows no inputs, in hands of 32 bytes for all parties but one.
+"""The dealer's part: correlated randomness that knows no inputs, 32 bytes each for all parties but one.
 
 Every party expands its key to shares of the masks. All but the last expand it to shares of the masks' products and of
 random bits too; the last is dealt what makes these come out right. A random bit is shared additively in the ring only:
 the lowest bit of a sum modulo 2^w is the XOR of the lowest bits of its terms, so these are its XOR shares.
 
 The dealer receives nothing. What the parties open hides their bits from whoever does not know the masks, and the dealer
-does: **openings must not reach the dealer**. A hand is for one sample; used twice, its masks are a two-time pad.
+does: **openings must not reach the dealer**. What is dealt is for one sample; used twice, its masks are a two-time pad.
 """
 
 from __future__ import annotations
@@ -19,15 +19,23 @@ from numpy.typing import NDArray
 from cloister.crypto import Entropy, Stream
 from cloister.crypto.stream import KEY_BYTES
 from cloister.errors import RemoteProtocolError
-from cloister.joint_noise.leaves import multiply_subsets
+from cloister.joint_noise.comparison import (
+    WORD_BITS,
+    WORD_BYTES,
+    Words,
+    multiply_subsets,
+    pack_bits,
+    pair_operands,
+    read_words,
+    unpack_bits,
+    write_words,
+)
 from cloister.joint_noise.plan import JointLaplace
-from cloister.joint_noise.tree import pair_operands
-from cloister.joint_noise.words import WORD_BITS, WORD_BYTES, Words, pack_bits, read_words, unpack_bits, write_words
 from cloister.numeric import Ring
 
 
 def deal(plan: JointLaplace, entropy: Entropy) -> tuple[bytes, ...]:
-    """Return one hand for each party, in order.
+    """Return what each party is dealt, in order.
 
     Parameters
     ----------
@@ -40,36 +48,36 @@ def deal(plan: JointLaplace, entropy: Entropy) -> tuple[bytes, ...]:
     coins = Stream.from_seed(entropy.bytes(KEY_BYTES), "gmw", "coins")
     last_key = keys.pop()
     last_stream = _open_key(last_key)
-    hands = [Hand(plan, place=place, raw=key) for place, key in enumerate(keys)]
+    dealt = [DealtShares(plan, place=place, raw=key) for place, key in enumerate(keys)]
 
     def sum_masks(planes: int) -> Words:
-        return _sum_shares(_draw_planes(last_stream, plan, planes), (hand.take_masks(planes) for hand in hands))
+        return _sum_shares(_draw_planes(last_stream, plan, planes), (party.take_masks(planes) for party in dealt))
 
     def correct_products(products: Words) -> bytes:
-        return write_words(_sum_shares(products, (hand.take_products(len(products)) for hand in hands)))
+        return write_words(_sum_shares(products, (party.take_products(len(products)) for party in dealt)))
 
     corrections = [correct_products(multiply_subsets(sum_masks(plan.precision_bits)))]
     for layer in plan.layers:
         left, right = pair_operands(sum_masks(layer.operands), layer)
         corrections.append(correct_products(left & right))
     bits: NDArray[Any] = unpack_bits(coins.words(plan.words, np.uint64)).astype(plan.ring.dtype)
-    for hand in hands:
-        bits = bits - hand.take_bits()
+    for party in dealt:
+        bits = bits - party.take_bits()
     corrections.append(bits.astype(_element_of(plan.ring), copy=False).tobytes())
     return (*keys, b"".join([last_key, *corrections]))
 
 
-class Hand:
+class DealtShares:
     """What one party was dealt, expanded as it is needed, in the order in which the dealer made it."""
 
     __slots__ = ("_corrections", "_plan", "_stream")
 
     def __init__(self, plan: JointLaplace, *, place: int, raw: bytes) -> None:
         is_last = place == plan.parties - 1
-        expected = plan.hand_bytes if is_last else KEY_BYTES
+        expected = plan.dealt_bytes if is_last else KEY_BYTES
         if len(raw) != expected:
             raise RemoteProtocolError(
-                f"the hand of place {place} of {plan.parties} must have {expected} bytes; got {len(raw)}. "
+                f"what is dealt to place {place} of {plan.parties} must have {expected} bytes; got {len(raw)}. "
                 "Deal with the same plan for every party."
             )
         self._plan = plan
@@ -107,17 +115,14 @@ def _element_of(ring: Ring) -> np.dtype[Any]:
 
 
 def _open_key(key: bytes) -> Stream:
-    """Start the stream that a key is expanded to."""
     return Stream.from_seed(key, "gmw", "hand")
 
 
 def _draw_planes(stream: Stream, plan: JointLaplace, planes: int) -> Words:
-    """Draw uniform planes."""
     return stream.words(planes * plan.words, np.uint64).reshape(planes, plan.words)
 
 
 def _sum_shares(first: Words, others: Iterable[Words]) -> Words:
-    """Add XOR shares up, one at a time."""
     total = first.copy()
     for share in others:
         total ^= share

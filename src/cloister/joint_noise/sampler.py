@@ -22,11 +22,20 @@ from numpy.typing import NDArray
 from cloister.crypto import Entropy, Stream
 from cloister.crypto.stream import KEY_BYTES
 from cloister.errors import LocalProtocolError, RemoteProtocolError
-from cloister.joint_noise.dealing import Hand, lowest_bits
-from cloister.joint_noise.leaves import BLOCK_PRODUCTS, start_blocks
+from cloister.joint_noise.comparison import (
+    BLOCK_PRODUCTS,
+    Blocks,
+    Words,
+    merge_blocks,
+    multiply_opened,
+    read_words,
+    stack_operands,
+    start_blocks,
+    unpack_bits,
+    write_words,
+)
+from cloister.joint_noise.dealing import DealtShares, lowest_bits
 from cloister.joint_noise.plan import JointLaplace
-from cloister.joint_noise.tree import Blocks, merge_blocks, multiply_opened, stack_operands
-from cloister.joint_noise.words import Words, read_words, unpack_bits, write_words
 
 _NOTHING: Words = np.zeros((0, 0), dtype=np.uint64)
 _NO_BLOCKS = Blocks(less=_NOTHING, equal=_NOTHING)
@@ -41,25 +50,25 @@ class JointSampler:
         The same for all parties.
     place
         This party's number, from 0 to parties - 1.
-    hand
+    dealt
         What the dealer made for this place; used for one sampler only.
     entropy
         This party's own, which the dealer does not know.
 
     Privacy
     -------
-    Draws noise and releases nothing. All parties but one together learn nothing about it from their hands, their shares
-    and all openings; nor does the dealer, which sees no opening. The dealer and one party together learn all of it
-    (docs/proofs/joint-noise.md).
+    Draws noise and releases nothing. All parties but one together learn nothing about it from what they were dealt,
+    their shares and all openings; nor does the dealer, which sees no opening. The dealer and one party together learn
+    all of it (docs/proofs/joint-noise.md).
     """
 
-    def __init__(self, plan: JointLaplace, *, place: int, hand: bytes, entropy: Entropy) -> None:
+    def __init__(self, plan: JointLaplace, *, place: int, dealt: bytes, entropy: Entropy) -> None:
         if not 0 <= place < plan.parties:
             raise LocalProtocolError(f"a place must be from 0 to {plan.parties - 1}; got {place}.")
         self._plan = plan
         self._place = place
         self._leads = place == 0
-        self._hand = Hand(plan, place=place, raw=hand)
+        self._dealt = DealtShares(plan, place=place, raw=dealt)
         self._step = 0
         self._opening = entropy.bytes(KEY_BYTES)
         self._blocks = _NO_BLOCKS
@@ -92,7 +101,7 @@ class JointSampler:
         Raises
         ------
         RemoteProtocolError
-            If a place is missing, strange or this party's own, or an opening has a wrong length; nothing has changed
+            If a place is missing, unknown or this party's own, or an opening has a wrong length; nothing has changed
             then.
         """
         self._check_unfinished()
@@ -114,8 +123,8 @@ class JointSampler:
         for place, key in sorted({**openings, self._place: self._opening}.items()):
             leaves = Stream.from_seed(key, "gmw", "leaves", place)  # a key that was copied still gives other leaves
             opened ^= leaves.words(opened.size, np.uint64).reshape(opened.shape)
-        masks = self._hand.take_masks(plan.precision_bits)
-        products = self._hand.take_products(BLOCK_PRODUCTS * plan.blocks)
+        masks = self._dealt.take_masks(plan.precision_bits)
+        products = self._dealt.take_products(BLOCK_PRODUCTS * plan.blocks)
         self._blocks = start_blocks(opened, masks, products, plan.thresholds, leads=self._leads)
 
     def _climb(self, openings: Mapping[int, bytes]) -> None:
@@ -123,7 +132,7 @@ class JointSampler:
         layer = self._plan.layers[self._step - 1]
         opened = self._combine(openings, layer.operands)
         products = multiply_opened(
-            opened, self._masks, self._hand.take_products(layer.products), layer, leads=self._leads
+            opened, self._masks, self._dealt.take_products(layer.products), layer, leads=self._leads
         )
         self._blocks = merge_blocks(self._blocks, products, layer)
 
@@ -141,9 +150,9 @@ class JointSampler:
         """Return the next opening; its masks are kept for when the others' have come."""
         if self._step <= len(self._plan.layers):
             layer = self._plan.layers[self._step - 1]
-            self._masks = self._hand.take_masks(layer.operands)
+            self._masks = self._dealt.take_masks(layer.operands)
             return write_words(stack_operands(self._blocks, layer) ^ self._masks)
-        self._bits = self._hand.take_bits()
+        self._bits = self._dealt.take_bits()
         return write_words(self._blocks.less ^ lowest_bits(self._bits))
 
     def _combine(self, openings: Mapping[int, bytes], planes: int) -> Words:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 
-from cloister.crypto.entropy import Entropy
+from cloister.crypto import Entropy
 from cloister.crypto.stream import encode_context
 from cloister.errors import LocalProtocolError, RemoteProtocolError
 

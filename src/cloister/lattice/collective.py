@@ -19,7 +19,7 @@ from math import ceil, log2
 
 import numpy as np
 
-from cloister.crypto.entropy import Entropy
+from cloister.crypto import Entropy
 from cloister.errors import ConfigError, LocalProtocolError, RemoteProtocolError
 from cloister.lattice.encryption import round_to_plaintext
 from cloister.lattice.keys import PublicKeys, SecretKeys, make_public_keys

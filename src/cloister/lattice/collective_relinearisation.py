@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cloister.crypto.entropy import Entropy
+from cloister.crypto import Entropy
 from cloister.errors import LocalProtocolError
 from cloister.lattice.collective import check_residues
 from cloister.lattice.keys import SecretKeys

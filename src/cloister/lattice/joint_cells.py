@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.crypto.entropy import Entropy
+from cloister.crypto import Entropy
 from cloister.errors import ConfigError, LocalProtocolError, RemoteProtocolError
 from cloister.lattice.keys import PublicKeys
 from cloister.lattice.levels import switch_level

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cloister.crypto.entropy import Entropy
+from cloister.crypto import Entropy
 from cloister.errors import LocalProtocolError
 from cloister.lattice.encryption import encrypt_public
 from cloister.lattice.keys import PublicKeys

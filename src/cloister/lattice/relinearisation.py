@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from cloister.crypto.entropy import Entropy
+from cloister.crypto import Entropy
 from cloister.errors import LocalProtocolError
 from cloister.lattice.keys import SecretKeys
 from cloister.lattice.ntt import Residues, compile_loop, forward_one, reduce_wide

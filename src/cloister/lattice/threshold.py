@@ -20,7 +20,7 @@ from typing import Self
 
 import numpy as np
 
-from cloister.crypto.entropy import Entropy
+from cloister.crypto import Entropy
 from cloister.crypto.stream import KEY_BYTES
 from cloister.errors import ConfigError, LocalProtocolError, RemoteProtocolError
 from cloister.lattice.collective import check_residues, smudge_phases

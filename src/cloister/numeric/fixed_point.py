@@ -1,13 +1,13 @@
-"""Real numbers on the grid of multiples of 2^-f.
+"""Real numbers on the grid of multiples of 2^-f, and vectors rounded to integers.
 
-Records and centres are rounded to the grid once, where they enter. From then on a sum of them is a sum of
-integers: exact, in any order and for any split between parties, which is what lets a ring carry it and a mask
-hide it.
+Records and centres are rounded to the grid once, where they enter. From then on a sum of them is a sum of integers:
+exact, in any order and for any split between parties, which is what lets a ring carry it and a mask hide it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +25,7 @@ class FixedPoint:
     Parameters
     ----------
     fractional_bits
-        f, between 1 and 30. The default, 16, keeps a coordinate in [-1, 1] to within 7.7e-6.
+        f, between 1 and 30. The default, 16, moves a coordinate by at most 7.7e-6.
     """
 
     fractional_bits: int = 16
@@ -91,3 +91,36 @@ class FixedPoint:
                 f"Use fewer fractional bits, or narrower bounds."
             )
         return np.rint(units, out=units)
+
+
+def find_reach(longest: int, entries: int) -> float:
+    """Return how long a vector of doubles may be so that, rounded to integers, it is at most ``longest``, exactly.
+
+    Lemma. Let x be m doubles and r = longest - sqrt(m)/2 - 1 > 0, and let y be x times r / max(|x|, c) for some
+    c >= 0, computed in doubles, with max(|x|, c) >= 1e-100. If longest (m + 4) <= 2^53, then |rint(y)| <= longest.
+
+    Proof. Rounding moves every entry by at most 1/2, so it adds at most sqrt(m)/2 to the length. Summing m squares in
+    any order, the root, the quotient and the product leave a relative error in |y| of less than (m + 4) 2^-53 (squares
+    that underflow are nothing beside 1e-200), and r (m + 4) 2^-53 < 1. So |rint(y)| < r + 1 + sqrt(m)/2 = longest. The
+    same holds for x times a constant r / c where |x| <= c is known beforehand.
+
+    Parameters
+    ----------
+    longest
+        What the length of the integer vector must not exceed.
+    entries
+        m, how many entries it has.
+
+    Raises
+    ------
+    ConfigError
+        If there is no room for rounding, or too much for doubles.
+    """
+    reach = longest - sqrt(entries) / 2 - 1
+    if reach <= 0 or longest * (entries + 4) > 2**53:
+        raise ConfigError(
+            f"a vector of m = {entries} integers must be allowed a length greater than sqrt(m)/2 + 1 and at most "
+            f"2^53 / (m + 4); got {longest}. If it is too short, give this release a larger share of the budget, or "
+            "divide the budget among fewer rounds, columns or cells."
+        )
+    return reach

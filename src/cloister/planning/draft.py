@@ -30,7 +30,7 @@ from cloister.protocols.secfc import NOISE_PROTECTS
 from cloister.protocols.synopsis import LEAKAGE, Settings
 from cloister.protocols.vertical.settings import VERTICAL
 from cloister.records import FloatArray
-from cloister.runtime.progress import OnProgress, Progress
+from cloister.runtime.local import OnProgress, Progress
 from cloister.simulation import make_agreement
 from cloister.simulation.feddp import NO_SERVER, as_synopsis, make_feddp_agreement, read_server
 from cloister.simulation.lloyd import name_break

@@ -21,7 +21,7 @@ from cloister.planning.vertical_traffic import forecast_vertical
 from cloister.protocols.vertical.agreement import VerticalAgreement
 from cloister.protocols.vertical.leakage import describe_leakage
 from cloister.protocols.vertical.settings import Settings
-from cloister.runtime.progress import OnProgress, Progress
+from cloister.runtime.local import OnProgress, Progress
 from cloister.simulation.vertical import make_vertical_agreement
 
 _WIDE, _SLOW = 10, 50  # columns or clusters: beyond, fewer runs; and where it must be quick, no other epsilon

@@ -15,7 +15,7 @@ import numpy as np
 from cloister.aggregation import SeedHolder
 from cloister.aggregation.seed_agreement import Ready
 from cloister.crypto import Identity, Stream
-from cloister.crypto.keyed_box import TAG_BYTES
+from cloister.crypto.sealing import TAG_BYTES
 from cloister.lattice.coin_toss import TOSS_BYTES
 from cloister.lattice.packing import count_bytes
 from cloister.lattice.primes import PRIME_BITS

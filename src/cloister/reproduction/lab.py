@@ -13,7 +13,7 @@ from cloister.errors import ConfigError
 from cloister.reproduction.estimates import Cell
 from cloister.reproduction.trial_lab import TrialLab
 from cloister.reproduction.trials import Score, Trial, score_trial
-from cloister.runtime.progress import OnProgress
+from cloister.runtime.local import OnProgress
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 

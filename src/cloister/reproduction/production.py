@@ -15,7 +15,7 @@ from cloister.reproduction.drawing import require_matplotlib
 from cloister.reproduction.lab import Lab, open_executor
 from cloister.reproduction.products import Artefact, print_product, write_product
 from cloister.reproduction.scope import Scope
-from cloister.runtime.progress import OnProgress
+from cloister.runtime.local import OnProgress
 
 SUMMARY = "summary.txt"
 _WITHOUT_FLOWS = ("serverless",)

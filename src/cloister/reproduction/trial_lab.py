@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any, Generic, TypeVar
 
-from cloister.runtime.progress import OnProgress, Progress
+from cloister.runtime.local import OnProgress, Progress
 
 TrialT = TypeVar("TrialT", bound=Hashable)
 ScoreT = TypeVar("ScoreT")

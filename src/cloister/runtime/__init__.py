@@ -1,9 +1,8 @@
 """Runtimes move messages between roles. Here: all in one process, with a byte meter, a network model and faults."""
 
 from cloister.runtime.faults import Fault, FaultKind
-from cloister.runtime.local import LocalRun, Rejected, Traffic, ViewEntry, run_local
+from cloister.runtime.local import LocalRun, Progress, Rejected, Traffic, ViewEntry, run_local
 from cloister.runtime.network import NETWORKS, NetworkModel
-from cloister.runtime.progress import Progress
 
 __all__ = [
     "NETWORKS",

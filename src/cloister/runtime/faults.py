@@ -1,4 +1,4 @@
-"""Faults that the local runtime injects on purpose: what a network and a machine can do to a session (A10)."""
+"""Faults that the local runtime injects on purpose: what a network and a machine can do to a session."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Fault:
 
 
 class FaultPlan:
-    """The faults of one run, looked up by party and step; answers also who has crashed by then."""
+    """The faults of one run, looked up by party and step; also knows who has crashed by then."""
 
     def __init__(self, faults: Iterable[Fault]) -> None:
         self._kinds: dict[tuple[int, int], set[FaultKind]] = {}

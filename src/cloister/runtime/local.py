@@ -1,7 +1,8 @@
 """Run a whole session in one process: every message still becomes bytes, passes both endpoints and is counted.
 
-What it adds to moving messages: a byte meter per party and direction, a transcript hash, recorded views, simulated
-network time, injected faults, and threads for the parties' local work once that work is long enough to pay for them.
+Beyond moving messages it offers a byte meter per party and direction, a transcript hash, recorded views, simulated
+network time, injected faults, progress, and threads for the parties' local work once that work is long enough to pay
+for them. Progress says which step is open and whom it waits for, never a value.
 """
 
 from __future__ import annotations
@@ -20,11 +21,28 @@ from cloister.errors import ConfigError, RemoteProtocolError
 from cloister.roles import COORDINATOR, Coordinator, Message, Party, Result
 from cloister.runtime.faults import Fault, FaultKind, FaultPlan, flip_bit
 from cloister.runtime.network import NetworkModel
-from cloister.runtime.progress import OnProgress, Progress
 from cloister.wire import Codec, CoordinatorEndpoint, PartyEndpoint
 
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """One step has been opened or answered."""
+
+    step: int
+    """Steps finished so far."""
+    steps: int
+    """Steps expected in all."""
+    label: str
+    waiting_for: tuple[str, ...]
+    """Names of the parties that have not answered this step."""
+
+
+OnProgress = Callable[[Progress], None]
+"""Called at every step; raising from it stops the run."""
+
+
 _THREADS_PAY_S = 2e-3  # a party's mean work in one step, above which handing it to a thread costs less than it saves
-_TELL_MOST = 50  # progress in one step: each time lists who is missing, so once for each reply would be quadratic
+_REPORTS_MAX = 50  # progress reports per step: each lists who is missing, so one for every reply would be quadratic
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +113,7 @@ def run_local(
         Simulate message times; a party whose request and reply take longer than the deadline is late and counts as
         dropped.
     faults, restart
-        What goes wrong, and how to make a party anew that lost its memory.
+        What goes wrong, and how to recreate a party that lost its memory.
     record_views
         Keep every message that each role accepted (for tests; it holds what the messages hold).
     threads
@@ -104,7 +122,7 @@ def run_local(
     Raises
     ------
     CloisterError
-        What the coordinator raises (too few parties), or a party's own trouble (its data, its precision).
+        What the coordinator raises (too few parties), or what a party raises about its own data or precision.
     """
     run = _Session(
         coordinator=coordinator,
@@ -127,7 +145,7 @@ def run_local(
             pays = threads is not None or run.party_work_s > _THREADS_PAY_S
             if pool is None and workers > 1 and pays:
                 pool = stack.enter_context(ThreadPoolExecutor(workers, thread_name_prefix="party"))
-            run.play_step(pool)
+            run.run_step(pool)
     return run.summary()
 
 
@@ -151,7 +169,7 @@ class _Session(Generic[Result]):
         on_progress: OnProgress | None,
     ) -> None:
         if restart is None and plan.restarts:
-            raise ConfigError("a RESTART fault must come with restart=, which makes the party anew; got none.")
+            raise ConfigError("a RESTART fault must come with restart=, which recreates the party; got none.")
         if deadline_s is not None and network is None:
             raise ConfigError("a step deadline must come with a network model, whose time it limits; got none.")
         self._codec, self._id = codec, session
@@ -174,21 +192,21 @@ class _Session(Generic[Result]):
         self._replies_taken = 0
         self.party_work_s = 0.0  # a party's mean work in the longest step so far that threads could have shared
 
-    def play_step(self, pool: ThreadPoolExecutor | None) -> None:
+    def run_step(self, pool: ThreadPoolExecutor | None) -> None:
         """Deliver one step's requests, collect the replies in party order, close the step."""
         step = self.endpoint.step
         ask = self.endpoint.ask
         frames = self.endpoint.frames()
-        self._tell(self.endpoint.waiting_for())
+        self._report(self.endpoint.waiting_for())
         for party, frame in self._late:  # from the step before; the endpoint must refuse it
             self._deliver_reply(party, frame, step)
         self._late = []
-        requests = {party: self._on_the_way(party, frame, step) for party, frame in frames.items()}
+        requests = {party: self._deliver_request(party, frame, step) for party, frame in frames.items()}
         work = list(requests.items())
         if pool is None:
             started_s = time.perf_counter()
             replies = [self._answer(party, arriving, step) for party, arriving in work]
-            if len(work) > 1:  # one party alone, such as the leader that seals the seed, gains nothing by a thread
+            if len(work) > 1:  # one party alone, such as the leader that seals the seed, gains nothing from a thread
                 self.party_work_s = max(self.party_work_s, (time.perf_counter() - started_s) / len(work))
         else:
             replies = list(pool.map(lambda item: self._answer(item[0], item[1], step), work))
@@ -196,7 +214,7 @@ class _Session(Generic[Result]):
         for (party, arriving), answers in zip(work, replies, strict=True):
             for frame in arriving:
                 self._record(COORDINATOR, party, frame)
-            slowest_s = max(slowest_s, self._return(party, arriving, answers, step))
+            slowest_s = max(slowest_s, self._carry_back(party, arriving, answers, step))
         self._network_s += slowest_s
         missing = self.endpoint.waiting_for()
         for party in missing:
@@ -207,7 +225,7 @@ class _Session(Generic[Result]):
             self._on_progress(Progress(step=self._steps, steps=self._steps, label=ask.label, waiting_for=()))
 
     def summary(self) -> LocalRun[Result]:
-        """What the run amounted to."""
+        """Return what the run produced."""
         return LocalRun(
             result=self.endpoint.result,
             steps=self._steps,
@@ -218,9 +236,9 @@ class _Session(Generic[Result]):
             rejected=tuple(sorted(self._rejected, key=lambda entry: (entry.step, entry.receiver))),
         )
 
-    # --- the way there --------------------------------------------------------------------------------------------
+    # --- requests -------------------------------------------------------------------------------------------------
 
-    def _on_the_way(self, party: int, frame: bytes, step: int) -> list[bytes]:
+    def _deliver_request(self, party: int, frame: bytes, step: int) -> list[bytes]:
         """The frames that reach a party in this step, in order."""
 
         def hit(kind: FaultKind) -> bool:
@@ -254,9 +272,9 @@ class _Session(Generic[Result]):
                 self._view(party, COORDINATOR, step, frame)
         return answers
 
-    # --- the way back ---------------------------------------------------------------------------------------------
+    # --- replies --------------------------------------------------------------------------------------------------
 
-    def _return(self, party: int, arriving: list[bytes], answers: list[bytes], step: int) -> float:
+    def _carry_back(self, party: int, arriving: list[bytes], answers: list[bytes], step: int) -> float:
         """Carry a party's answers back, faults included; returns its simulated network time."""
 
         def hit(kind: FaultKind) -> bool:
@@ -290,8 +308,8 @@ class _Session(Generic[Result]):
             return
         self._view(COORDINATOR, party, step, frame)
         self._replies_taken += 1
-        if self._on_progress and self._replies_taken % -(-len(self._parties) // _TELL_MOST) == 0:
-            self._tell(self.endpoint.waiting_for())
+        if self._on_progress and self._replies_taken % -(-len(self._parties) // _REPORTS_MAX) == 0:
+            self._report(self.endpoint.waiting_for())
 
     # --- meters ---------------------------------------------------------------------------------------------------
 
@@ -316,7 +334,7 @@ class _Session(Generic[Result]):
             decode = self._codec.reply if receiver == COORDINATOR else self._codec.request
             self._views[receiver].append(ViewEntry(step=step, sender=sender, message=decode(envelope.body)))
 
-    def _tell(self, waiting: tuple[int, ...]) -> None:
+    def _report(self, waiting: tuple[int, ...]) -> None:
         if self._on_progress:
             ask = self.endpoint.ask
             self._on_progress(

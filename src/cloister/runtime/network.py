@@ -6,8 +6,8 @@ takes
     D + |J z| + 8 max(0, s - B) / b + 2 D r,        z standard normal,
 
 where r is the number of retransmission rounds: each of the ceil(s / 1460) packets is lost independently with
-probability p, the lost ones are sent again one round trip later, until none is lost. A step of a protocol is
-as long as its slowest party's request and reply; local computing is not in it. The star's links do not share bandwidth.
+probability p, the lost ones are sent again one round trip later, until none is lost. A step of a protocol takes
+as long as its slowest party's request and reply; local computation is not counted, and links do not share bandwidth.
 
 The rows are those of Table 1 of Mazzone et al., "Privacy-Preserving Vertical K-Means Clustering" (its columns quantum
 and r2q divide bandwidth between competing classes; with one class they change nothing), FastLloyd 6.1 (0.5 ms for every
@@ -53,7 +53,7 @@ class NetworkModel:
             )
 
     def draw_time_s(self, message_bytes: int, stream: Stream) -> float:
-        """Simulate one message's way; the stream makes it reproducible."""
+        """Simulate the time of one message; the stream makes it reproducible."""
         jitter_s = abs(float(stream.normal(1)[0])) * self.jitter_ms / 1e3 if self.jitter_ms else 0.0
         queued_bytes = max(0.0, message_bytes - self.burst_kb * 1e3)
         retransmissions = 0

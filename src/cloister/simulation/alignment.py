@@ -21,7 +21,7 @@ from cloister.protocols.align import (
     normalise_ids,
 )
 from cloister.runtime import LocalRun, run_local
-from cloister.runtime.progress import OnProgress
+from cloister.runtime.local import OnProgress
 from cloister.simulation.sources import find_source
 
 

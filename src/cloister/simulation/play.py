@@ -16,7 +16,7 @@ from cloister.protocols.synopsis.settings import SYNOPSIS
 from cloister.protocols.vertical.settings import VERTICAL
 from cloister.report.evaluation import evaluate_centres
 from cloister.report.result import Learned, NetworkTime, PartyTraffic, Result
-from cloister.runtime.progress import OnProgress
+from cloister.runtime.local import OnProgress
 from cloister.simulation.feddp import play_feddp
 from cloister.simulation.lloyd import play_lloyd
 from cloister.simulation.secfc import play_secfc

@@ -21,7 +21,7 @@ from cloister.report.labels import PartyLabels
 from cloister.report.result import CellBook, KChoice
 from cloister.roles import Coordinator, Party, Result
 from cloister.runtime import NETWORKS, LocalRun, run_local
-from cloister.runtime.progress import OnProgress
+from cloister.runtime.local import OnProgress
 from cloister.simulation.sources import check_source_names, find_source
 from cloister.simulation.vertical_tables import VerticalTables, open_vertical_tables
 from cloister.wire import Codec

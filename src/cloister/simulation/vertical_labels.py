@@ -27,8 +27,7 @@ from cloister.records import FloatArray, IntArray
 from cloister.report.labels import PartyLabels
 from cloister.report.result import Result
 from cloister.runtime import LocalRun
-from cloister.runtime.local import Traffic
-from cloister.runtime.progress import OnProgress
+from cloister.runtime.local import OnProgress, Traffic
 from cloister.simulation.sources import find_source
 from cloister.simulation.stage import OnTable, Stage, set_stage
 

@@ -22,7 +22,7 @@ from cloister.job.vertical_roles import resolve_form
 from cloister.numeric import FixedPoint
 from cloister.protocols.align import Alignment, Mode, check_alignments, check_ids, normalise_ids
 from cloister.records import IntArray
-from cloister.runtime.progress import OnProgress
+from cloister.runtime.local import OnProgress
 from cloister.simulation.alignment import Aligned, align_ids
 from cloister.simulation.sources import TableSource, check_source_names, find_source
 

@@ -1,11 +1,10 @@
 """The wire: typed messages to bytes and back, and the session rules that both ends enforce.
 
-Reading order: :mod:`~cloister.wire.array` (numpy arrays), :mod:`~cloister.wire.codec` (messages in envelopes),
-:mod:`~cloister.wire.endpoint` (session, step and sender checks around a role).
+Reading order: :mod:`~cloister.wire.codec` (arrays, messages, envelopes), :mod:`~cloister.wire.endpoint` (session, step
+and sender checks around a role).
 """
 
-from cloister.wire.array import Array
-from cloister.wire.codec import Codec, Envelope
+from cloister.wire.codec import Array, Codec, Envelope
 from cloister.wire.endpoint import CoordinatorEndpoint, PartyEndpoint
 
 __all__ = ["Array", "Codec", "CoordinatorEndpoint", "Envelope", "PartyEndpoint"]

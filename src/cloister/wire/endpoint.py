@@ -1,4 +1,4 @@
-"""The session rules around a role: one machine for each side, bytes in and bytes out, no I/O.
+"""The session rules around a role: one state machine for each side, bytes in and bytes out, no I/O.
 
 ::
 
@@ -9,7 +9,7 @@
     coordinator:  asking(s) ──valid reply of a party that was asked──▶ recorded
                   asking(s) ──the same frame again──▶ ignored
                   asking(s) ──anything else──▶ RemoteProtocolError, nothing changes
-                  asking(s) ──close_step()──▶ who is missing is Dropped; asking(s+1) or finished
+                  asking(s) ──close_step()──▶ whoever is missing is Dropped; asking(s+1) or finished
 
 Steps only grow. A party may miss some, so gaps are allowed; going back is not.
 """
@@ -76,14 +76,14 @@ class CoordinatorEndpoint(Generic[Result]):
 
     @property
     def step(self) -> int:
-        """The step now open."""
+        """The number of the open step."""
         return self._step
 
     @property
     def ask(self) -> Ask:
-        """What the coordinator asks in the step now open."""
+        """What the coordinator asks in the open step."""
         if self._ask is None:
-            raise LocalProtocolError("a finished session asks nothing; check `finished` first")
+            raise LocalProtocolError("a finished session has no open step; check `finished` first")
         return self._ask
 
     @property
@@ -94,9 +94,9 @@ class CoordinatorEndpoint(Generic[Result]):
         return self._result[0]
 
     def frames(self) -> Mapping[int, bytes]:
-        """The bytes to carry to each party in the step now open.
+        """The bytes to carry to each party in the open step.
 
-        A run of equal requests, as most rounds are, becomes bytes once: thousands of parties share one frame.
+        Equal requests in a row, the usual case, are encoded once: thousands of parties share one frame.
         """
         frames: dict[int, bytes] = {}
         last: Message | None = None
@@ -136,7 +136,7 @@ class CoordinatorEndpoint(Generic[Result]):
         return tuple(party for party in self.ask.requests if party not in self._replies)
 
     def close_step(self) -> None:
-        """Count who is missing as dropped and go on to the next step."""
+        """Count the missing parties as dropped and go on to the next step."""
         answers = {p: self._replies.get(p, Dropped()) for p in self.ask.requests}
         self._advance(answers)
 

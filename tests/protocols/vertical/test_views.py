@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cloister.crypto.keyed_box import TAG_BYTES
+from cloister.crypto.sealing import TAG_BYTES
 from cloister.lattice.lwe import LweBatch, decrypt_lwe
 from cloister.lattice.packing import unpack_words
 from cloister.protocols.vertical import computing, holder, uploads

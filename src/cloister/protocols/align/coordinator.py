@@ -22,16 +22,16 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
-from cloister.aggregation.seed_agreement import Ready, agree_on_seed_and_keys, expect
+from cloister.aggregation.seed_agreement import Ready, agree_on_seed_and_keys
 from cloister.crypto import Entropy, Stream
-from cloister.crypto.keyed_box import TAG_BYTES
+from cloister.crypto.sealing import TAG_BYTES
 from cloister.crypto.stream import encode_context
 from cloister.errors import RemoteProtocolError, TooFewPartiesError
 from cloister.protocols.align.blinding import ORDER, BlindingKey, check_points, decode_exponent
 from cloister.protocols.align.matching import Matching, match_lists
 from cloister.protocols.align.messages import BlindPart, Delivered, Finish, MeetRing, Passed, RingMet, TakePlaces
 from cloister.protocols.align.terms import Mode, Terms
-from cloister.roles import Ask, Check, Coordinator, Message, Replies
+from cloister.roles import Ask, Check, Coordinator, Message, Replies, expect
 from cloister.wire import Array
 
 _Reply = TypeVar("_Reply", bound=Message)

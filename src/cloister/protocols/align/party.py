@@ -14,7 +14,7 @@ import numpy as np
 from cloister.aggregation import SeedHolder
 from cloister.aggregation.seed_agreement import Ready
 from cloister.crypto import Entropy, Identity, Stream, derive_key
-from cloister.crypto.keyed_box import open_keyed, seal_keyed
+from cloister.crypto.sealing import open_keyed, seal_keyed
 from cloister.crypto.stream import Context
 from cloister.errors import LocalProtocolError, RemoteProtocolError
 from cloister.protocols.align.alignment import Alignment, digest_ids

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.aggregation import Aggregate, agree_on_seed, sum_masked
-from cloister.aggregation.seed_agreement import Ready, expect, require_members
+from cloister.aggregation.seed_agreement import Ready
 from cloister.errors import ConfigError
 from cloister.privacy.mechanisms import Release
 from cloister.privacy.release import NoiseDuty, release
 from cloister.protocols.guided_sums.agreement import Agreement, slot_event
 from cloister.protocols.guided_sums.messages import Confirm, Finish, MaskedUpdate, Round
-from cloister.roles import Ask, Check, Coordinator, Message
+from cloister.roles import Ask, Check, Coordinator, Message, expect, require_members
 
 
 @dataclass(frozen=True, kw_only=True)

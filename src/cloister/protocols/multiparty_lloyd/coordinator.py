@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.aggregation import Aggregate, agree_on_seed, sum_masked
-from cloister.aggregation.seed_agreement import OpenSession, Ready, expect, require_members
+from cloister.aggregation.seed_agreement import OpenSession, Ready
 from cloister.crypto import Entropy, Stream
 from cloister.errors import ConfigError
 from cloister.privacy.release import NoiseDuty, release
@@ -26,7 +26,7 @@ from cloister.protocols.multiparty_lloyd.messages import (
 )
 from cloister.protocols.multiparty_lloyd.rules import ExactSums
 from cloister.records import FloatArray, IntArray
-from cloister.roles import Ask, Check, Coordinator, Message, Replies
+from cloister.roles import Ask, Check, Coordinator, Message, Replies, expect, require_members
 from cloister.wire import Array
 
 

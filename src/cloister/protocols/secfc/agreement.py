@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
-from cloister.crypto.keyed_box import TAG_BYTES
+from cloister.crypto.sealing import TAG_BYTES
 from cloister.errors import ConfigError
 from cloister.field import (
     FIELD61,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cloister.crypto.keyed_box import TAG_BYTES, open_keyed
+from cloister.crypto.sealing import TAG_BYTES, open_keyed
 from cloister.crypto.stream import Context
 from cloister.errors import RemoteProtocolError
 from cloister.protocols.secfc.agreement import SecfcAgreement

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cloister.crypto.keyed_box import TAG_BYTES
+from cloister.crypto.sealing import TAG_BYTES
 from cloister.errors import RemoteProtocolError
 from cloister.protocols.secfc.agreement import SecfcAgreement
 from cloister.protocols.secfc.centres import count_box_bytes

@@ -20,7 +20,7 @@ from typing import TypeVar
 import numpy as np
 
 from cloister.aggregation import pack_members
-from cloister.aggregation.seed_agreement import Ready, agree_on_seed_and_keys, expect, require_members
+from cloister.aggregation.seed_agreement import Ready, agree_on_seed_and_keys
 from cloister.crypto import Entropy, Stream
 from cloister.errors import ConfigError, PrecisionError, TooFewPartiesError
 from cloister.privacy.release import NoiseDuty, release
@@ -45,7 +45,7 @@ from cloister.protocols.secfc.messages import (
 )
 from cloister.protocols.secfc.partition import Partition, draw_labels
 from cloister.records import IntArray
-from cloister.roles import Ask, Check, Coordinator, Message, Replies
+from cloister.roles import Ask, Check, Coordinator, Message, Replies, expect, require_members
 from cloister.wire import Array
 
 _Reply = TypeVar("_Reply", bound=Message)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from cloister.aggregation import unpack_members
-from cloister.crypto.keyed_box import seal_keyed
+from cloister.crypto.sealing import seal_keyed
 from cloister.crypto.stream import Context
 from cloister.errors import RemoteProtocolError
 from cloister.field import CodedRecords, Words

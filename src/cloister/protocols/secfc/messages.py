@@ -1,6 +1,6 @@
 """The messages of SecFC, and their codec. Tags 1-3 belong to the seed agreement.
 
-Every ``box`` is sealed under a secret that the coordinator does not know (:mod:`cloister.crypto.keyed_box`): shares of
+Every ``box`` is sealed under a secret that the coordinator does not know (:mod:`cloister.crypto.sealing`): shares of
 records under the secret of two clients, shares of sums under the seed of all.
 """
 
@@ -10,16 +10,9 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from cloister.aggregation.seed_agreement import (
-    OpenSession,
-    PartyNumber,
-    Ready,
-    SealedSeeds,
-    SessionOpened,
-    ShareSeed,
-    TakeSeed,
-)
+from cloister.aggregation.seed_agreement import OpenSession, Ready, SealedSeeds, SessionOpened, ShareSeed, TakeSeed
 from cloister.crypto import SignedSessionKey
+from cloister.roles import PartyNumber
 from cloister.wire import Array, Codec
 
 SECFC = "secfc"

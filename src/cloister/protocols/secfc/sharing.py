@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.crypto import Stream
-from cloister.crypto.keyed_box import open_keyed, seal_keyed
+from cloister.crypto.sealing import open_keyed, seal_keyed
 from cloister.errors import DataError, LocalProtocolError, RemoteProtocolError
 from cloister.field import CodedRecords, Words
 from cloister.protocols.secfc.agreement import SecfcAgreement

@@ -9,8 +9,8 @@ The ring of 7.3.1, as printed, lets the two neighbours of a party subtract what 
 
     party i adds   v_i + pad_i + mask_i (+ its share of the joint noise)   to what came, and passes it on;
 
-the pads cancel over S (:mod:`cloister.aggregation.pairwise_pads`), and the masks stay until all of S have added and
-reveal them (:mod:`cloister.aggregation.own_mask`). A party that is silent is left out: the sum is begun again with the
+the pads cancel over S, and the masks stay until all of S have added and reveal them
+(:mod:`cloister.aggregation.pairwise_pads`). A party that is silent is left out: the sum is begun again with the
 others, with fresh pads, masks and joint noise, and with the same vectors, which each party made and paid for once. A
 party that leaves after all have added stays in the sum; ``restorers_min`` others restore its mask. All that parties
 send each other is in boxes that the relay can neither read nor change.

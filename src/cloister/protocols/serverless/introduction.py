@@ -12,10 +12,10 @@ Shares travel under the secret of the two parties, which rests on keys signed by
 from __future__ import annotations
 
 from cloister.aggregation import SeedHolder
-from cloister.aggregation.own_mask import MASK_KEY_BYTES
+from cloister.aggregation.pairwise_pads import MASK_KEY_BYTES
 from cloister.aggregation.seed_agreement import Ready
 from cloister.crypto import Entropy, Identity
-from cloister.crypto.keyed_box import open_keyed, seal_keyed
+from cloister.crypto.sealing import open_keyed, seal_keyed
 from cloister.crypto.secret_sharing import SHARE_BYTES, split_secret
 from cloister.errors import RemoteProtocolError
 from cloister.protocols.serverless.keyring import Keyring

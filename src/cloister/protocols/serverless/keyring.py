@@ -10,9 +10,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from cloister.aggregation.own_mask import derive_mask_key, expand_mask
-from cloister.aggregation.pairwise_pads import PairwisePads
-from cloister.crypto.keyed_box import open_keyed, seal_keyed
+from cloister.aggregation.pairwise_pads import PairwisePads, derive_mask_key, expand_mask
+from cloister.crypto.sealing import open_keyed, seal_keyed
 from cloister.crypto.secret_sharing import SHARE_BYTES
 from cloister.crypto.stream import Context
 from cloister.numeric import Ring

@@ -1,6 +1,6 @@
 """The messages of the serverless sum, and their codec. Tags 1-3 belong to the seed agreement.
 
-Every ``box`` is sealed under a secret that the relay does not know (:mod:`cloister.crypto.keyed_box`); all it can check
+Every ``box`` is sealed under a secret that the relay does not know (:mod:`cloister.crypto.sealing`); all it can check
 is a box's length. A hand comes from the relay itself, which deals it.
 """
 
@@ -10,16 +10,9 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from cloister.aggregation.seed_agreement import (
-    OpenSession,
-    PartyNumber,
-    Ready,
-    SealedSeeds,
-    SessionOpened,
-    ShareSeed,
-    TakeSeed,
-)
+from cloister.aggregation.seed_agreement import OpenSession, Ready, SealedSeeds, SessionOpened, ShareSeed, TakeSeed
 from cloister.crypto import SignedSessionKey
+from cloister.roles import PartyNumber
 from cloister.wire import Codec
 
 RoundNumber = Annotated[int, Meta(ge=1, lt=2**20)]

@@ -190,7 +190,7 @@ class RingParty:
         sampler = JointSampler(
             self._terms.plan_noise(len(members)),
             place=members.index(self._number),
-            hand=request.hand,
+            dealt=request.hand,
             entropy=self._entropy,
         )
         self._attempt, self._stage, self._sampler, self._openings = request.attempt, "drawing", sampler, 0

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from cloister.aggregation import pack_members
-from cloister.aggregation.own_mask import MASK_KEY_BYTES
-from cloister.aggregation.seed_agreement import Ready, agree_on_seed_and_keys, expect, require_members
+from cloister.aggregation.pairwise_pads import MASK_KEY_BYTES
+from cloister.aggregation.seed_agreement import Ready, agree_on_seed_and_keys
 from cloister.crypto import Entropy
-from cloister.crypto.keyed_box import TAG_BYTES
+from cloister.crypto.sealing import TAG_BYTES
 from cloister.crypto.secret_sharing import SHARE_BYTES
 from cloister.errors import RemoteProtocolError, TooFewPartiesError
 from cloister.joint_noise import deal
@@ -46,7 +46,7 @@ from cloister.protocols.serverless.messages import (
     Total,
 )
 from cloister.protocols.serverless.terms import Terms
-from cloister.roles import Ask, Check, Coordinator, Message, Replies
+from cloister.roles import Ask, Check, Coordinator, Message, Replies, expect, require_members
 
 _Boxed = Opening | Passed | Revealed | Recovered
 _Reply = TypeVar("_Reply", bound=Message)

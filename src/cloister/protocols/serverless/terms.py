@@ -7,9 +7,9 @@ from functools import cache
 from math import inf
 from typing import Protocol
 
-from cloister.aggregation.own_mask import MASK_KEY_BYTES
+from cloister.aggregation.pairwise_pads import MASK_KEY_BYTES
 from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
-from cloister.crypto.keyed_box import TAG_BYTES
+from cloister.crypto.sealing import TAG_BYTES
 from cloister.crypto.secret_sharing import SHARE_BYTES
 from cloister.errors import ConfigError
 from cloister.joint_noise import JointLaplace
@@ -102,10 +102,10 @@ class Terms:
     def _check_noise(self, plan: JointLaplace) -> None:
         """Refuse now, rather than in the first round, what would not fit a message."""
         openings = (self.parties - 1) * (max(plan.opening_bytes) + TAG_BYTES + _PARCEL_BYTES)
-        needed = max(plan.hand_bytes, openings + self.vector_box_bytes) + 4096
+        needed = max(plan.dealt_bytes, openings + self.vector_box_bytes) + 4096
         if needed > DEFAULT_LIMIT_BYTES:
             raise ConfigError(
-                f"the hands and openings of joint noise must fit messages of {DEFAULT_LIMIT_BYTES} bytes; "
+                f"what is dealt and opened for joint noise must fit messages of {DEFAULT_LIMIT_BYTES} bytes; "
                 f"{self.length} numbers of {self.parties} parties need {needed}. Use fewer clusters or columns, or "
                 "noise shares."
             )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.aggregation import pack_members, unpack_members
-from cloister.aggregation.own_mask import MASK_KEY_BYTES, expand_mask
+from cloister.aggregation.pairwise_pads import MASK_KEY_BYTES, expand_mask
 from cloister.crypto.secret_sharing import combine_shares
 from cloister.errors import RemoteProtocolError
 from cloister.protocols.serverless.keyring import Keyring, cut_shares

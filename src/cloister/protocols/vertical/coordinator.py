@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cloister.aggregation.seed_agreement import Ready, agree_on_seed_and_keys, expect
+from cloister.aggregation.seed_agreement import Ready, agree_on_seed_and_keys
 from cloister.errors import RemoteProtocolError, TooFewPartiesError
 from cloister.protocols.vertical.agreement import VerticalAgreement
 from cloister.protocols.vertical.messages import Done, Letter, Meet, Post, Turn
 from cloister.protocols.vertical.schedule import Stage
-from cloister.roles import Ask, Coordinator, Message
+from cloister.roles import Ask, Coordinator, Message, expect
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cloister.crypto.keyed_box import open_keyed, seal_keyed
+from cloister.crypto.sealing import open_keyed, seal_keyed
 from cloister.errors import RemoteProtocolError
 from cloister.protocols.vertical.messages import Letter, Turn
 

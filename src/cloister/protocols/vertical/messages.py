@@ -10,16 +10,9 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
-from cloister.aggregation.seed_agreement import (
-    OpenSession,
-    PartyNumber,
-    Ready,
-    SealedSeeds,
-    SessionOpened,
-    ShareSeed,
-    TakeSeed,
-)
+from cloister.aggregation.seed_agreement import OpenSession, Ready, SealedSeeds, SessionOpened, ShareSeed, TakeSeed
 from cloister.crypto import SignedSessionKey
+from cloister.roles import PartyNumber
 from cloister.wire import Codec
 
 VERTICAL: Final = "vertical"

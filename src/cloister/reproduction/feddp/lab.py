@@ -7,7 +7,7 @@ from concurrent.futures import ProcessPoolExecutor
 from cloister.reproduction.feddp.runs import score_trial
 from cloister.reproduction.feddp.trials import Score, Trial
 from cloister.reproduction.trial_lab import TrialLab
-from cloister.runtime.progress import OnProgress
+from cloister.runtime.local import OnProgress
 
 
 class FeddpLab(TrialLab[Trial, Score]):

@@ -13,7 +13,7 @@ from cloister.reproduction.feddp.catalogue import FeddpArtefact
 from cloister.reproduction.feddp.lab import FeddpLab
 from cloister.reproduction.feddp.scope import FeddpScope
 from cloister.reproduction.production import produce
-from cloister.runtime.progress import OnProgress
+from cloister.runtime.local import OnProgress
 
 
 def reproduce_feddp(

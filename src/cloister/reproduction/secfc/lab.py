@@ -6,7 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 
 from cloister.reproduction.secfc.trials import Score, Trial, score_trial
 from cloister.reproduction.trial_lab import TrialLab
-from cloister.runtime.progress import OnProgress
+from cloister.runtime.local import OnProgress
 
 
 class SecfcLab(TrialLab[Trial, Score]):

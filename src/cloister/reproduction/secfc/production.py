@@ -11,7 +11,7 @@ from cloister.reproduction.production import produce
 from cloister.reproduction.secfc.catalogue import SecfcArtefact
 from cloister.reproduction.secfc.lab import SecfcLab
 from cloister.reproduction.secfc.scope import SecfcScope
-from cloister.runtime.progress import OnProgress
+from cloister.runtime.local import OnProgress
 
 
 def reproduce_secfc(

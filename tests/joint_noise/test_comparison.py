@@ -5,9 +5,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cloister.joint_noise.leaves import BLOCK_BITS, multiply_subsets, start_blocks
-from cloister.joint_noise.tree import merge_blocks, multiply_opened, pair_operands, shape_tree, stack_operands
-from cloister.joint_noise.words import pack_bits, unpack_bits
+from cloister.joint_noise.comparison import (
+    BLOCK_BITS,
+    merge_blocks,
+    multiply_opened,
+    multiply_subsets,
+    pack_bits,
+    pair_operands,
+    shape_tree,
+    stack_operands,
+    start_blocks,
+    unpack_bits,
+)
 
 PARTIES = [2, 3, 4, 5]
 
