@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint types check bench clean help
+.PHONY: demo test lint types check bench shape clean help
 help:
 	@echo "make demo   three clinics cluster their patients together (a minute)"
-	@echo "make test   lint, types, all tests (under ten minutes on two cores)"
+	@echo "make test   lint, types, all tests and the slowest ten (under ten minutes on two cores)"
 	@echo "make bench  the measurements of docs/benchmarks.md"
+	@echo "make shape  the marks of the source tree's shape"
 
 $(VENV)/base: pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else "Cloister needs Python 3.11 or newer; got %d.%d. Run: make PYTHON=python3.11" % v[:2])'
@@ -23,19 +24,22 @@ demo: $(VENV)/base
 	@$(BIN)/cloister demo
 
 lint: $(VENV)/test
-	$(BIN)/ruff check src tests bench
-	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench tools
+	$(BIN)/ruff format --check src tests bench tools
 
 types: $(VENV)/test
 	$(BIN)/mypy
 
 check: $(VENV)/test
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --durations=10
 
 test: lint types check
 
 bench: $(VENV)/test
 	$(BIN)/python -m bench
+
+shape: $(VENV)/test
+	$(BIN)/python -m tools.shape
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache

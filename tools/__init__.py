@@ -1,0 +1,1 @@
+"""What the engineers run on the source tree itself. Not installed."""
