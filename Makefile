@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint types check bench clean help
+.PHONY: demo test lint types check bench papers clean help
 help:
 	@echo "make demo   three clinics cluster their patients together (a minute)"
 	@echo "make test   lint, types, all tests (under ten minutes on two cores)"
 	@echo "make bench  the measurements of docs/benchmarks.md"
+	@echo "make papers the papers' figures and tables, quickly (some minutes)"
 
 $(VENV)/base: pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else "Cloister needs Python 3.11 or newer; got %d.%d. Run: make PYTHON=python3.11" % v[:2])'
@@ -23,8 +24,8 @@ demo: $(VENV)/base
 	@$(BIN)/cloister demo
 
 lint: $(VENV)/test
-	$(BIN)/ruff check src tests bench
-	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src papers tests bench
+	$(BIN)/ruff format --check src papers tests bench
 
 types: $(VENV)/test
 	$(BIN)/mypy
@@ -36,6 +37,11 @@ test: lint types check
 
 bench: $(VENV)/test
 	$(BIN)/python -m bench
+
+papers: $(VENV)/test
+	$(BIN)/python -m papers fastlloyd --quick
+	$(BIN)/python -m papers secfc --quick
+	$(BIN)/python -m papers feddp --quick
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
