@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint types check bench shape clean help
+.PHONY: demo test lint types check bench papers shape clean help
 help:
 	@echo "make demo   three clinics cluster their patients together (a minute)"
 	@echo "make test   lint, types, all tests and the slowest ten (under ten minutes on two cores)"
 	@echo "make bench  the measurements of docs/benchmarks.md"
 	@echo "make shape  the marks of the source tree's shape"
+	@echo "make papers the papers' figures and tables, quickly (some minutes)"
 
 $(VENV)/base: pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else "Cloister needs Python 3.11 or newer; got %d.%d. Run: make PYTHON=python3.11" % v[:2])'
@@ -24,8 +25,8 @@ demo: $(VENV)/base
 	@$(BIN)/cloister demo
 
 lint: $(VENV)/test
-	$(BIN)/ruff check src tests bench tools
-	$(BIN)/ruff format --check src tests bench tools
+	$(BIN)/ruff check src papers tests bench tools
+	$(BIN)/ruff format --check src papers tests bench tools
 
 types: $(VENV)/test
 	$(BIN)/mypy
@@ -40,6 +41,11 @@ bench: $(VENV)/test
 
 shape: $(VENV)/test
 	$(BIN)/python -m tools.shape
+
+papers: $(VENV)/test
+	$(BIN)/python -m papers fastlloyd --quick
+	$(BIN)/python -m papers secfc --quick
+	$(BIN)/python -m papers feddp --quick
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache

@@ -20,11 +20,11 @@ from threadpoolctl import threadpool_limits
 from bench.sets import FOLDER, KS
 from bench.utility_runs import Estimate, open_pool
 from bench.utility_table import load_peers
-from cloister.reproduction.datasets import DataSet, DrawnSet, FileSet, load_points
-from cloister.reproduction.printed_fastlloyd import TABLE_3
-from cloister.reproduction.round_times import compute_round_trip_ms
-from cloister.reproduction.sessions import count_traffic, time_rounds
-from cloister.reproduction.trials import Trial, score_trial
+from papers.fastlloyd.datasets import DataSet, DrawnSet, FileSet, load_points
+from papers.fastlloyd.printed_fastlloyd import TABLE_3
+from papers.fastlloyd.round_times import compute_round_trip_ms
+from papers.fastlloyd.sessions import count_traffic, time_rounds
+from papers.fastlloyd.trials import Trial, score_trial
 
 ROUND_MARKS_MS = {"s1": 1.3, "adult": 2.5, "birch2": 20.0}
 AUTHORS_MS = {"s1": 12.5, "adult": 24.8, "birch2": 246.0}  # shared/peers/README.md, FastLloyd v2, everything

@@ -22,12 +22,12 @@ from bench.utility_runs import Estimate, Pool, open_pool
 from bench.utility_table import SHARED
 from cloister.privacy.units import Budget, Unit
 from cloister.protocols.feddp import FeddpSettings
-from cloister.reproduction.feddp.datasets import CLUSTERS, MixtureSet, load_study
-from cloister.reproduction.feddp.lines import AS_SHIPPED, CLOISTER, PUBLISHED, Line
-from cloister.reproduction.feddp.peers import load_peers
-from cloister.reproduction.feddp.runs import score_trial
-from cloister.reproduction.feddp.scope import FeddpScope
-from cloister.reproduction.feddp.trials import DELTA, Score, Trial
+from papers.feddp.datasets import CLUSTERS, MixtureSet, load_study
+from papers.feddp.lines import AS_SHIPPED, CLOISTER, PUBLISHED, Line
+from papers.feddp.peers import load_peers
+from papers.feddp.runs import score_trial
+from papers.feddp.scope import FeddpScope
+from papers.feddp.trials import DELTA, Score, Trial
 
 RECORD = MixtureSet(clients=100, records_each=1000, unit=Unit.RECORD)
 CLIENT = MixtureSet(clients=2000, records_each=50, unit=Unit.CLIENT)

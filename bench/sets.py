@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
 from cloister.crypto import Stream
-from cloister.data import feddp_mixture, scale_to_domain, separated_clusters
-from cloister.data.separation import SYNTH_OVERLAPPING, SYNTH_SEPARATED
+from cloister.data.synthetic import SYNTH_OVERLAPPING, SYNTH_SEPARATED, scale_to_domain
+from papers.data.mixtures import feddp_mixture
+from papers.data.separation import separated_clusters
 
 FOLDER = Path(__file__).parents[2] / "shared" / "data"
 KS = {"iris": 3, "lsun": 3, "s1": 15, "house": 3, "adult": 3, "birch2": 100}

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from cloister.crypto import Stream
-from cloister.data.synthetic import feddp_mixture
 from cloister.kmeans import ArrayRecords, cluster_sums
 from cloister.kmeans.lloyd import lloyd
 from cloister.numeric import FixedPoint
@@ -22,6 +21,7 @@ from cloister.privacy.units import Budget, Unit
 from cloister.protocols.feddp import FeddpKnobs, FeddpSettings, rehearse_feddp
 from cloister.protocols.feddp.settings import Variant
 from cloister.records import FloatArray
+from papers.data.mixtures import feddp_mixture
 
 EPSILONS = (0.1, 0.2, 0.4, 0.7, 1.0, 2.0)
 INSTANCES, SEEDS = 4, 4

@@ -33,7 +33,6 @@ LAYERS = {
     "simulation": 10,
     "audit": 11,
     "planning": 11,
-    "reproduction": 11,
     "cli": 12,
 }
 BANNED_EVERYWHERE = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal", "random"}
@@ -92,6 +91,12 @@ def violations(unit, tree):
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_every_module_keeps_to_its_layer(path):
     assert not list(violations(unit_of(path), ast.parse(path.read_text())))
+
+
+def test_the_package_does_without_the_papers():
+    """papers/ is not in the wheel."""
+    for path in modules():
+        assert not [name for name in imports_of(ast.parse(path.read_text())) if name.split(".")[0] == "papers"], path
 
 
 def test_every_unit_has_a_layer():

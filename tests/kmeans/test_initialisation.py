@@ -12,7 +12,6 @@ from scipy.stats import chisquare
 from cloister.crypto.stream import Stream
 from cloister.errors import ConfigError
 from cloister.kmeans import (
-    centre_separation,
     kmeans_plus_plus,
     random_in_domain,
     random_records,
@@ -105,18 +104,6 @@ def test_sphere_packing_spreads_more_than_chance() -> None:
     chance = [pdist(random_in_domain(stream(seed), 15, 2)).min() for seed in range(10)]
     assert min(packed) > 0.33  # 15 squares of a 4 x 4 grid would give 0.5
     assert np.mean(packed) > 3 * np.mean(chance)
-
-
-def test_centre_separation_follows_the_one_third_rule() -> None:
-    points = np.array([[0.0], [0.24], [0.26], [0.5], [0.9], [1.1]])
-    moved = centre_separation(points, np.array([[0.0], [1.0], [5.0]]))
-    # 0.24 is clearly of centre 0 (0.24 <= 0.76 / 3), 0.26 is not; 1.1 is clearly of 1; centre 5 has none and stays.
-    np.testing.assert_allclose(moved[:, 0], [0.12, 1.0, 5.0])
-
-
-def test_centre_separation_with_one_centre_is_the_mean_and_chunks_change_nothing() -> None:
-    points = np.random.default_rng(0).uniform(-1, 1, (9001, 2))
-    np.testing.assert_allclose(centre_separation(points, np.zeros((1, 2)))[0], points.mean(axis=0))
 
 
 def test_counts_must_be_positive() -> None:

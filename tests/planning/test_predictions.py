@@ -13,8 +13,8 @@ from scipy.spatial.distance import cdist
 from cloister.crypto import Stream
 from cloister.data import Column, open_table, sample_folder
 from cloister.job import Budget, DataOptions, Job, JobParty, Knobs, ProtocolOptions, load_job
+from cloister.kmeans import cluster_sums
 from cloister.kmeans.lloyd import weighted_kmeans
-from cloister.kmeans.metrics import nicv
 from cloister.numeric import FixedPoint
 from cloister.planning import plan
 from cloister.planning.families import FAMILIES, plant_cluster
@@ -74,7 +74,7 @@ def excess_of(family, settings, *, records=RECORDS, draws=6, parts=1):
         sample = family.draw(Stream.from_seed(seed, "test draw"), records, k, d)
         reference = weighted_kmeans(sample.points, k, Stream.from_seed(seed, "test reference"), restarts=10).centres
         found = run_on(sample.points, settings, seed, parts=parts)
-        ratios.append(nicv(sample.points, found) / nicv(sample.points, reference))
+        ratios.append(cluster_sums(sample.points, found).loss / cluster_sums(sample.points, reference).loss)
     return float(np.mean(ratios)) - 1
 
 

@@ -1,4 +1,4 @@
-"""The command line: ``cloister demo | init | plan | run | predict | audit | ledger | align | bench | networks``.
+"""The command line: ``cloister demo | init | plan | run | predict | audit | ledger | align | networks``.
 
 One module a command.
 
@@ -16,7 +16,6 @@ import typer
 
 from cloister.cli.align import align
 from cloister.cli.audit import audit
-from cloister.cli.bench import bench_app
 from cloister.cli.demo import demo
 from cloister.cli.failures import EXIT_CODES_HELP, guard
 from cloister.cli.init import init
@@ -39,7 +38,6 @@ app = typer.Typer(
 for command in (demo, init, plan, run, predict, audit, align, networks):
     app.command()(guard(command))
 app.add_typer(ledger_app, name="ledger")
-app.add_typer(bench_app, name="bench")
 
 
 @app.callback(invoke_without_command=True)

@@ -13,14 +13,13 @@ from scipy.spatial.distance import cdist
 
 from cloister.crypto.stream import Stream
 from cloister.errors import ConfigError
-from cloister.kmeans.checks import check_at_least, check_centres, check_finite_points, check_weights
+from cloister.kmeans.checks import check_at_least, check_finite_points, check_weights
 from cloister.records import FloatArray, IntArray
 
 # After this many rejected candidates for one centre, a radius counts as too large.
 _ATTEMPTS = 128
 # Halvings of the interval for the radius; the last is finer than what the attempts can tell apart.
 _SEARCH_STEPS = 20
-_CHUNK_ROWS = 4096
 
 
 def random_in_domain(stream: Stream, k: int, d: int) -> FloatArray:
@@ -154,39 +153,3 @@ def _pack_spheres(stream: Stream, k: int, d: int, radius: float) -> FloatArray |
                 return None
             batch = min(2 * batch, _ATTEMPTS - attempts)
     return centres
-
-
-def centre_separation(points: FloatArray, centres: FloatArray) -> FloatArray:
-    """Move each centre to the mean of the records that are clearly its own (SecFC section 5).
-
-    A record is clearly of centre h if its distance to h is at most 1/3 of that to every other centre. A
-    centre without such records stays.
-
-    Parameters
-    ----------
-    points
-        (n, d).
-    centres
-        (k, d), from a first clustering.
-
-    Returns
-    -------
-    FloatArray
-        (k, d), to start the clustering proper from.
-    """
-    centres = check_centres(centres)
-    k = len(centres)
-    points = check_finite_points(points, centres.shape[1])
-    sums = np.zeros_like(centres)
-    counts = np.zeros(k)
-    for first in range(0, len(points), _CHUNK_ROWS):
-        chunk = points[first : first + _CHUNK_ROWS]
-        squared_distances = cdist(chunk, centres, "sqeuclidean")
-        own = squared_distances.argmin(axis=1)
-        closest = squared_distances[np.arange(len(chunk)), own]
-        squared_distances[np.arange(len(chunk)), own] = np.inf
-        clear = closest <= squared_distances.min(axis=1) / 9.0
-        np.add.at(sums, own[clear], chunk[clear])
-        counts += np.bincount(own[clear], minlength=k)
-    separated: FloatArray = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centres)
-    return separated

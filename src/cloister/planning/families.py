@@ -1,7 +1,7 @@
 """Families of made-up records, the same for everyone: what a plan runs the algorithm on instead of the tables.
 
 Round normal clusters around centres that a sphere packing spreads over the domain. With deviation s in each direction
-and distance D between neighbours, the separation index of Qiu and Joe (data.separation) is J = (x - z) / (x + z), x =
+and distance D between neighbours, the separation index of Qiu and Joe (2006) is J = (x - z) / (x + z), x =
 D / 2s, z = 1.96: so s = D (1 - J) / (2 z (1 + J)) gives any degree of separation, in any number of dimensions.
 Bounds are taken to fit: the extremes of each column are the ends of its domain.
 """
@@ -16,8 +16,7 @@ from scipy.spatial.distance import pdist
 from scipy.special import ndtri
 
 from cloister.crypto import Stream
-from cloister.data.separation import SYNTH_OVERLAPPING, SYNTH_SEPARATED
-from cloister.data.synthetic import Sample, scale_to_domain
+from cloister.data.synthetic import SYNTH_OVERLAPPING, SYNTH_SEPARATED, Sample, scale_to_domain
 from cloister.kmeans.initialisation import sphere_packing
 from cloister.records import FloatArray
 

@@ -1,0 +1,1 @@
+"""The data of the papers: generators, splits, and readers of public files."""
