@@ -1,10 +1,11 @@
-"""Cloister: k-means over records that belong to several organisations, without anyone handing their records over.
+"""Cloister: k-means over the records of several organisations, without any of them sharing its records.
 
->>> from cloister import load_job, simulate
->>> result = simulate(load_job("job.toml"))        # doctest: +SKIP
+>>> from cloister import load_setup, simulate
+>>> result = simulate(load_setup("job.toml"))      # doctest: +SKIP
 >>> result.centres                                 # doctest: +SKIP
 
-The names below are loaded when they are first used, so that ``import cloister`` is quick.
+`load_job` reads only what all parties agree on; `load_setup` also reads where each party's table is. The names below
+are loaded on first use, so that ``import cloister`` is quick.
 """
 
 from __future__ import annotations
@@ -13,35 +14,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from cloister.data import Column, open_table, sample_folder
+    from cloister.columns import Column
+    from cloister.data import open_table, sample_folder
     from cloister.errors import CloisterError
-    from cloister.job import Budget, DataOptions, Job, JobParty, ProtocolOptions, load_job
+    from cloister.job import Budget, DataOptions, Job, JobParty, OwnSide, Setup, make_options
+    from cloister.jobfile import load_job, load_setup
     from cloister.planning import Plan, plan
     from cloister.privacy.units import Unit
-    from cloister.protocols.synopsis import Knobs
     from cloister.report import Result, read_result, write_result
-    from cloister.simulation import simulate
-
-_HOMES = {
-    "Budget": "cloister.job",
-    "CloisterError": "cloister.errors",
-    "Column": "cloister.data",
-    "DataOptions": "cloister.job",
-    "Job": "cloister.job",
-    "JobParty": "cloister.job",
-    "Knobs": "cloister.protocols.synopsis",
-    "Plan": "cloister.planning",
-    "ProtocolOptions": "cloister.job",
-    "Result": "cloister.report",
-    "Unit": "cloister.privacy.units",
-    "load_job": "cloister.job",
-    "open_table": "cloister.data",
-    "plan": "cloister.planning",
-    "read_result": "cloister.report",
-    "sample_folder": "cloister.data",
-    "simulate": "cloister.simulation",
-    "write_result": "cloister.report",
-}
+    from cloister.sessions import simulate
 
 __all__ = [
     "Budget",
@@ -50,12 +31,14 @@ __all__ = [
     "DataOptions",
     "Job",
     "JobParty",
-    "Knobs",
+    "OwnSide",
     "Plan",
-    "ProtocolOptions",
     "Result",
+    "Setup",
     "Unit",
     "load_job",
+    "load_setup",
+    "make_options",
     "open_table",
     "plan",
     "read_result",
@@ -63,11 +46,23 @@ __all__ = [
     "simulate",
     "write_result",
 ]
+_MODULES = {
+    "cloister.columns": ("Column",),
+    "cloister.data": ("open_table", "sample_folder"),
+    "cloister.errors": ("CloisterError",),
+    "cloister.job": ("Budget", "DataOptions", "Job", "JobParty", "OwnSide", "Setup", "make_options"),
+    "cloister.jobfile": ("load_job", "load_setup"),
+    "cloister.planning": ("Plan", "plan"),
+    "cloister.privacy.units": ("Unit",),
+    "cloister.report": ("Result", "read_result", "write_result"),
+    "cloister.sessions": ("simulate",),
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(module), name)
     raise AttributeError(f"module 'cloister' has no attribute {name!r}")
 
 

@@ -1,17 +1,16 @@
-"""What a protocol is: one object that can agree, seat a party, coordinate, and say what was found and at what price.
+"""What a protocol is: one object that agrees on parameters, seats parties, coordinates, and explains the outcome.
 
-A protocol is its package and one line in the registry (:mod:`cloister.protocols`). Everything outside of
-``protocols/`` asks the object; nobody else knows a protocol by its name.
+A protocol is one package and one line in the registry (:mod:`cloister.protocols`). Code outside ``protocols/`` asks the
+object and never refers to a protocol by name.
 
-Two levels:
+There are two levels:
 
-- `Roles` makes the roles of one session from what was agreed. A seat is made for ONE party, from its own input and its
-  own books. Aligning records and handing out labels are sessions of this kind, too.
-- `Clustering` adds what a job needs: it agrees on a job's public parameters, says what is charged, who learns what,
-  what ONE party holds at the end and what its reader must know, and, for planning and audits, what to expect and how
-  to attack it.
+- `Roles` makes the roles of one session from what was agreed. A role is made for ONE party, from that party's own input
+  and its own books. Sessions that align records or distribute labels are of this kind, too.
+- `Clustering` adds what a job needs. It derives the public parameters, the charges and the leakage table. It extracts
+  what ONE party holds at the end and explains it to the reader. For plans and audits, it makes a forecast and attacks.
 
-Public values come from the job alone (and from `PublicInput`), so every party computes the same.
+Public values come from the job and `PublicInput` alone, so every party computes the same ones.
 """
 
 from __future__ import annotations
@@ -20,66 +19,56 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from cloister.crypto import Entropy
+import numpy as np
+
+from cloister.audit import JobUnderAudit
+from cloister.crypto import PUBLIC_KEY_BYTES, Entropy
+from cloister.data import open_table
 from cloister.errors import ConfigError
-from cloister.job import Job, Options
+from cloister.forecast.model import Forecast, PlanRequest
+from cloister.job import Job, Options, Setup
 from cloister.job.options import forget_options, known_options, register_options
+from cloister.privacy.books import Charges
 from cloister.privacy.card import Circumstances, PrivacyCard
-from cloister.privacy.mechanisms import Release
-from cloister.privacy.placement import Placement
-from cloister.privacy.release import Charger, NoiseDuty
-from cloister.privacy.units import Budget
+from cloister.privacy.release import NoiseDuty
+from cloister.privacy.units import LeakageTable
 from cloister.records import FloatArray, IntArray, Records
 from cloister.report.result import CellBook, KChoice
 from cloister.roles import Coordinator, Party, Seat
 from cloister.wire import Codec
 
-if TYPE_CHECKING:
-    from cloister.audit.attack import JobUnderAudit
-    from cloister.planning.model import Forecast, PlanRequest
+__all__ = [
+    "SERVER",
+    "CardMaker",
+    "Clustering",
+    "Coordinator",
+    "Explanation",
+    "Finding",
+    "LabelSession",
+    "OwnInput",
+    "Party",
+    "PublicInput",
+    "Roles",
+    "Seat",
+    "StandIn",
+    "default_name",
+    "find_protocol",
+    "placeholder_directory",
+    "prepare_audit",
+    "read_public_input",
+    "register",
+    "registered_protocols",
+    "resolve_protocol",
+    "unregister",
+]
 
 Agreed = TypeVar("Agreed")
 
 
-# --- who learns what ------------------------------------------------------------------------------------------------
-
-
-class Learns(Enum):
-    """How much of a value a role learns."""
-
-    EXACT = "exactly"
-    NOISY = "with DP noise"
-    OWN = "only its own"
-    NOTHING = "nothing of"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """One cell of a leakage table, in words a user understands."""
-
-    role: str
-    value: str
-    meaning: str
-    learns: Learns
-
-
-@dataclass(frozen=True, kw_only=True)
-class LeakageTable:
-    """Who learns what, and which coalition undoes it; printed in reports and checked against recorded views."""
-
-    source: str
-    rows: tuple[Row, ...]
-    breaks_if: str
-
-    def learns(self, role: str, value: str) -> Learns:
-        """Look one cell up."""
-        return next(row.learns for row in self.rows if (row.role, row.value) == (role, value))
-
-
-# --- what goes in -----------------------------------------------------------------------------------------------------
+# --- input ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -89,16 +78,37 @@ class PublicInput:
     Attributes
     ----------
     server
-        The server's points in [-1, 1]^d, where the job names a public table.
+        The server's points in [-1, 1]^d, if the job names a public table.
     records
         How many records were aligned.
     alignment
-        The alignment's digest; None where rows stand in the same order already, or nothing was aligned.
+        The alignment's digest; None if the rows are already in the same order or nothing was aligned.
     """
 
     server: FloatArray | None = field(default=None, repr=False)
     records: int | None = None
     alignment: str | None = None
+
+
+SERVER = "server"
+"""The name of the public table, in jobs and among a caller's sources."""
+
+
+def read_public_input(setup: Setup, source: object = None) -> PublicInput:
+    """Read the public table that a job names, if it names one; ``source`` replaces the file."""
+    job = setup.job
+    if source is None and job.data.server is not None:
+        source = setup.folder / job.data.server
+    if source is None:
+        return PublicInput()
+    table = open_table(
+        source,
+        job.columns,
+        fixed_point=job.protocol.grid,
+        match=job.data.match,
+        label="the server's data" + (f" ({source})" if isinstance(source, str | Path) else ""),
+    )
+    return PublicInput(server=np.concatenate(list(table.batches())))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -108,62 +118,31 @@ class OwnInput:
     Attributes
     ----------
     records
-        Its records; where columns are split, its columns of the aligned records, in the common order.
+        Its records. Where columns are split: its columns of the aligned records, in the common order.
     places
-        Where records are aligned by ID and each has one holder: the place of each of its records in the common order.
+        The place of each of its records in the common order, where records are aligned by ID and each has one holder.
     """
 
     records: Records
     places: IntArray | None = field(default=None, repr=False)
 
 
-# --- what it costs ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True)
-class Charges:
-    """What a job's releases may cost, and who pays when.
-
-    Attributes
-    ----------
-    budget, placement
-        What is allowed, and who adds the noise.
-    prepaid
-        What each ledger is charged before the first round.
-    prepayment
-        All rounds as one payment, where they are not known before the first; each round is then taken out of it.
-    by_rho
-        Whether rounds have noise of different scales, so that only their rho can be compared with the payment's.
-    plan
-        All rounds, where they are known and the accountant's tighter rules apply.
-    coordinator_books
-        Makes the books of a coordinator that adds noise; None where it never does.
-    parties_pay
-        Whether the parties charge their books; otherwise only the coordinator's are.
-    """
-
-    budget: Budget
-    placement: Placement
-    prepaid: tuple[Release, ...] = ()
-    prepayment: Release | None = None
-    by_rho: bool = False
-    plan: tuple[Release, ...] | None = None
-    coordinator_books: Callable[[], Charger] | None = None
-    parties_pay: bool = True
+# --- cost -------------------------------------------------------------------------------------------------------------
 
 
 class CardMaker(Protocol):
-    """Makes the privacy card from the books that were charged, and from what is known of the run."""
+    """Makes the privacy card from the books that were charged and the circumstances of the run."""
 
-    def __call__(self, circumstances: Circumstances, *, middleman: str = "coordinator") -> PrivacyCard: ...
+    def __call__(self, circumstances: Circumstances, *, middleman: str = "coordinator") -> PrivacyCard:
+        """Make the card; ``middleman`` is the role between the parties."""
 
 
-# --- what comes out -------------------------------------------------------------------------------------------------
+# --- output -----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Finding:
-    """What ONE party holds at the end of a clustering; whoever finishes holds the same.
+    """What ONE party holds at the end of a clustering; all parties that finish hold the same.
 
     Attributes
     ----------
@@ -174,9 +153,9 @@ class Finding:
     cluster_records, cluster_records_noise, released_records, curve
         As in ``report.result.Result``.
     codebooks
-        Where columns are split: for each encrypted party its cells.
+        Where columns are split: the cells of each encrypted party.
     details
-        The protocol's own record of the run, for `Clustering.tell`.
+        The protocol's own record of the run, which `Clustering.explain` reads.
     """
 
     centres: FloatArray = field(repr=False)
@@ -190,8 +169,8 @@ class Finding:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Story:
-    """What the reader of a result must know besides its numbers; all of it public or released.
+class Explanation:
+    """What the reader of a result must know besides its numbers; all of it is public or released.
 
     Attributes
     ----------
@@ -200,13 +179,13 @@ class Story:
     notes
         What else the reader must know.
     card
-        What is promised, where there is a budget.
+        The privacy card, if there is a budget.
     middleman
-        Whoever stands between the parties: the coordinator, or a relay.
+        The role between the parties: the coordinator, or a relay.
     ring_bits
-        None where nothing was masked in a ring.
+        The width of the masks' ring; None if nothing was masked in a ring.
     fractional_bits
-        Of the coordinates, where that is not the job's.
+        The coordinates' fractional bits, if they differ from the job's.
     """
 
     leakage: LeakageTable
@@ -241,32 +220,32 @@ class Roles(ABC, Generic[Agreed]):
         seat
             Its place in the session.
         own
-            What it brings.
+            Its input.
         duty
-            Its books and its source of noise, where there is a budget.
+            Its books and its source of noise, if there is a budget.
         cache
-            From `make_cache`, where several parties sit in one process.
+            What `make_cache` returned, if several parties share one process.
         """
 
     @abstractmethod
     def coordinate(
         self, agreed: Agreed, *, session: bytes, entropy: Entropy, duty: NoiseDuty | None = None
     ) -> Coordinator[Any]:
-        """Make the coordinator's role; ``duty`` where it adds noise."""
+        """Make the coordinator's role; it takes a ``duty`` if it adds noise."""
 
     def make_cache(self, agreed: Agreed, guard: AbstractContextManager[object] = nullcontext()) -> Any:  # noqa: B008
-        """Return what parties of one process can share so that public things are computed once; None for nothing.
+        """Return a cache of public values for parties that share one process; None if there is nothing to share.
 
-        ``guard`` is a lock, where parties run in several threads.
+        ``guard`` is a lock if the parties run in several threads.
         """
 
     def close(self, party: Party) -> None:
-        """Wipe what a party's role must not keep, also where the session was given up."""
+        """Wipe what a party's role must not keep, even if the session was aborted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StandIn:
-    """A job that runs in place of another, and why."""
+    """A job that runs in place of another, and the reason."""
 
     job: Job
     why: str
@@ -276,39 +255,40 @@ class Clustering(Roles[Agreed]):
     """A protocol that clusters the records of a job's parties."""
 
     Options: ClassVar[type[Options]]
-    """Its options; their tag is the protocol's name, their facts say what it takes and promises in general."""
+    """Its options. Their tag is the protocol's name; their facts hold for all its jobs."""
 
     @property
     def name(self) -> str:
-        """In jobs, in results and on the wire."""
+        """The name in jobs, in results and on the wire."""
         return str(self.Options.__struct_config__.tag)
 
     # --- public side: from the job alone, the same at every party
 
     def stand_in(self, job: Job, public: PublicInput) -> StandIn | None:
-        """Return the job that runs instead where the public input lacks what this protocol needs."""
+        """Return the job that runs instead if the public input lacks what this protocol needs."""
         return None
 
     @abstractmethod
     def agree(self, job: Job, directory: tuple[bytes, ...], public: PublicInput) -> Agreed:
-        """Translate a job into the public parameters of a session; refuse now what would be refused after payment.
+        """Translate a job into the public parameters of a session; what cannot run is refused here, before any payment.
 
         ``directory`` holds the parties' public identities.
         """
 
     def charges(self, agreed: Agreed) -> Charges | None:
-        """Say what is charged; None without noise."""
+        """Return what is charged; None without noise."""
         return None
 
     @abstractmethod
     def leakage(self, agreed: Agreed) -> LeakageTable:
-        """Say who learns what, and which coalition breaks it."""
+        """Return who learns what, and which coalition breaks the protection."""
 
     def explain_choice(self, job: Job, others: str) -> str:
-        """Say why this protocol is used, and which ``others`` there are for the same split."""
+        """Explain why this protocol is used, and name the ``others`` for the same split."""
         variant = job.protocol.variant_in_words
         named = f"{self.name}, {variant}" if variant else self.name
-        return f"the job names {named}; the default for rows split across organisations is {default_name()}; also: {others}."
+        default = f"the default for rows split across organisations is {default_name()}"
+        return f"the job names {named}; {default}; also: {others}."
 
     # --- results
 
@@ -320,32 +300,34 @@ class Clustering(Roles[Agreed]):
         """
 
     @abstractmethod
-    def tell(self, job: Job, agreed: Agreed, finding: Finding, outcome: Any, make_card: CardMaker | None) -> Story:
-        """Say what the reader of a result must know; ``make_card`` where there is a budget."""
+    def explain(
+        self, job: Job, agreed: Agreed, finding: Finding, outcome: Any, make_card: CardMaker | None
+    ) -> Explanation:
+        """Explain a finding to the reader of the result; ``make_card`` is given if there is a budget."""
 
     # --- optional
 
     def label_session(
         self, job: Job, directory: tuple[bytes, ...], public: PublicInput, finding: Finding
     ) -> LabelSession | None:
-        """Return the session in which parties get the labels of their records, where the job grants them."""
+        """Return the session in which parties get the labels of their records, if the job grants any."""
         return None
 
     def forecast(self, job: Job, public: PublicInput, request: PlanRequest) -> Forecast:
-        """Say what a job would do, cost and find, from public values and made-up records."""
-        raise ConfigError(f"a plan must be of a protocol that can make one; got {self.name}, which cannot.")
+        """Forecast what a job would do, cost and find, from public values and made-up records."""
+        raise ConfigError(f"a plan must be for a protocol that supports plans; got {self.name}, which does not.")
 
     def attacks(self, job: Job, public: PublicInput) -> JobUnderAudit:
-        """Build attacks on a job's claim, on made-up records; refuse where it claims nothing."""
+        """Build attacks on a job's claim, on made-up records; refuse a job that claims nothing."""
         raise ConfigError(
-            f"an audit must have a claim about records added or removed; got {self.name}, which makes none. "
+            f"an audit must have a claim about added or removed records to test; got {self.name}, which makes none. "
             "Audit a differentially private job."
         )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelSession:
-    """A session that hands out labels: its roles, what was agreed, who gets labels, and how to read a party's."""
+    """A session that distributes labels: its roles, what was agreed, who gets labels, and how to read a party's."""
 
     roles: Roles[Any]
     agreed: Any
@@ -355,7 +337,12 @@ class LabelSession:
     """Returns one granted party's labels, one per aligned record in the common order."""
 
 
-# --- the registry -------------------------------------------------------------------------------------------------------
+def placeholder_directory(job: Job) -> tuple[bytes, ...]:
+    """Return placeholder identities for plans: who the parties are does not change any length."""
+    return (bytes(PUBLIC_KEY_BYTES),) * len(job.parties)
+
+
+# --- the registry -----------------------------------------------------------------------------------------------------
 
 _REGISTRY: dict[str, Clustering[Any]] = {}
 
@@ -363,7 +350,7 @@ _REGISTRY: dict[str, Clustering[Any]] = {}
 def register(protocol: Clustering[Any]) -> None:
     """Make a protocol known by its name: in job files, simulations, plans, audits and reports."""
     if protocol.name in _REGISTRY:
-        raise ConfigError(f"a protocol must have a name of its own; got {protocol.name}, which is taken.")
+        raise ConfigError(f"a protocol must have a unique name; got {protocol.name}, which is taken.")
     register_options(protocol.Options)
     _REGISTRY[protocol.name] = protocol
 
@@ -376,8 +363,37 @@ def unregister(name: str) -> None:
 
 def find_protocol(job: Job) -> Clustering[Any]:
     """Return a job's protocol."""
-    known_options()  # the registry is filled by now
+    known_options()  # imports the registry if nothing has yet
     return _REGISTRY[job.protocol.name]
+
+
+def resolve_protocol(job: Job, public: PublicInput) -> tuple[Job, Clustering[Any], tuple[str, ...]]:
+    """Return the job that runs, its protocol, and the reasons if that is not the job that was asked for."""
+    protocol = find_protocol(job)
+    stand_in = protocol.stand_in(job, public)
+    if stand_in is None:
+        return job, protocol, ()
+    return stand_in.job, find_protocol(stand_in.job), (stand_in.why,)
+
+
+def prepare_audit(job: Job | Setup) -> JobUnderAudit:
+    """Build the attacks on a differentially private job. No party's table is opened.
+
+    Raises
+    ------
+    ConfigError
+        If the job claims nothing.
+    """
+    setup = Setup.of(job)
+    job = setup.job
+    if job.budget is None:
+        raise ConfigError(
+            f"an audit must have a claim to refute; got the protocol {job.protocol.name} without a [budget]. "
+            "Audit a differentially private job."
+        )
+    public = read_public_input(setup)
+    job, protocol, _ = resolve_protocol(job, public)
+    return protocol.attacks(job, public)
 
 
 def registered_protocols() -> Mapping[str, Clustering[Any]]:
@@ -387,5 +403,5 @@ def registered_protocols() -> Mapping[str, Clustering[Any]]:
 
 
 def default_name() -> str:
-    """Return the name of the protocol that a job gets which names none."""
+    """Return the name of the protocol of a job that does not name one."""
     return next(iter(registered_protocols()))

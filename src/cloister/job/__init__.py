@@ -1,10 +1,12 @@
 """The job: what all parties agree on, and one party's own side. It knows no protocol.
 
-Reading order: ``refusals`` (how a broken rule is told), ``options`` (what a protocol's options are), ``model``.
+Reading order: ``refusals`` (how a broken rule is reported), ``options`` (what a protocol's options are), ``model``,
+``noise_options`` (what several protocols' options have in common).
 """
 
 from cloister.job.model import COORDINATOR, MAX_COUNT, MAX_RECORDS, DataOptions, Job, JobParty, OwnSide, Setup
-from cloister.job.options import Facts, NoiseOptions, Options, SumOptions, make_options
+from cloister.job.noise_options import NoiseOptions, SumOptions
+from cloister.job.options import Facts, Options, make_options
 from cloister.privacy.units import Budget
 
 __all__ = [

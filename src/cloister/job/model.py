@@ -1,10 +1,10 @@
 """What a job is: the contract that all parties agree on, and one party's own side of it.
 
-The **contract** is a `Job`: columns and bounds, k, the protocol and its options, the budget, who takes part. It has one
-digest, and every party computes the same. The **own side** is an `OwnSide`: where one party's table is, what its ledger
-calls the records. It never enters the digest and no other party needs it. A simulation holds everybody's: a `Setup`.
+The **contract** is a `Job`: columns and bounds, k, the protocol and its options, the budget, who takes part. It has a
+digest, which every party computes. The **own side** is an `OwnSide`: where one party's table is, what its ledger
+calls the records. It never enters the digest, and no other party needs it. A simulation holds everybody's: a `Setup`.
 
-A job that exists is a job that holds: ``Job`` checks every rule when it is made, from a file or in Python.
+Every `Job` that exists is valid: all rules are checked when one is made, whether from a file or in Python.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from cloister.columns import Column
+from cloister.columns import Column, to_original, to_unit
 from cloister.job.options import Options, join_or, known_options, make_options
 from cloister.job.refusals import KeyPath, check_fields, check_integer, check_number, check_text, refuse, show_value
 from cloister.privacy.units import Budget
+from cloister.records import FloatArray
 
 MAX_SEED = 2**63 - 1
 MAX_RECORDS = 2**31
-"""The most records of one party: what the widest ring is known to hold."""
+"""The most records of one party: as many as the widest ring is known to hold."""
 MAX_COUNT = 2**53
 COORDINATOR = "coordinator"
 _JOB_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -41,18 +42,18 @@ class DataOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     Attributes
     ----------
     match
-        Whether the columns must stand in the job's order or are found by name.
+        Whether the columns must be in the job's order or are found by name.
     max_records
-        A public cap on the records of one party. It bounds the sums, so that a small ring is known to fit.
+        A public cap on the records of one party. It bounds the sums, so that a small ring is known to suffice.
     records
-        The number of records of all parties together, declared public. Protocols that need no number keep it private
-        where it is left out. Where columns are split: the number of aligned records; a run refuses another one.
+        The number of records of all parties together, declared public. If it is left out, protocols that can do without
+        it keep it private. Where columns are split: the number of aligned records, which a run checks.
     server
         The table of the server's data, relative to the job's folder. It is public: everyone has it.
     id, id_form, id_trim, id_ignore_case
-        The column of record IDs, by which the parties align privately first, and what makes two IDs equal.
+        The column of record IDs, by which the parties first align privately, and when two IDs are equal.
     aligned
-        The tables hold the same records in the same order already.
+        The tables already hold the same records in the same order.
     """
 
     match: Literal["order", "name"] = "order"
@@ -67,7 +68,7 @@ class DataOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class JobParty(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One of ``[[parties]]``: its name, and where columns are split, which it holds, in the order of its table."""
+    """One of ``[[parties]]``: its name and, where columns are split, its columns in the order of its table."""
 
     name: str
     columns: tuple[str, ...] | None = None
@@ -81,12 +82,12 @@ class OwnSide(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     data
         Where its table is.
     dataset
-        What its ledger calls these records, so that a table that grows stays under one cap; without it the ledger
+        What its ledger calls these records, so that a growing table stays under one cap. Without it, the ledger
         recognises them by their content.
     ledger
         Where its ledger is.
     alignment
-        Where columns are split or records are aligned by ID: the file of an earlier alignment.
+        The file of an earlier alignment, where columns are split or records are aligned by ID.
     """
 
     data: Path | None = None
@@ -104,11 +105,11 @@ class Job:
     name
         Letters, digits, ``-`` and ``_``.
     k
-        ``clusters.k``; where k is to be chosen, ``clusters.k_max``.
+        ``clusters.k``, or ``clusters.k_max`` if k is to be chosen.
     choose_k
-        ``clusters.choose_k``: let the protocol find out how many clusters there are, at most ``k``.
+        ``clusters.choose_k``: let the protocol choose the number of clusters, at most ``k``.
     columns
-        The columns in the order of the centres, with public bounds.
+        The columns with their public bounds, in the order of the centres.
     parties
         At least two, with different names.
     protocol, data, budget
@@ -117,7 +118,7 @@ class Job:
     Raises
     ------
     ConfigError
-        If a rule does not hold.
+        If a rule is broken.
     """
 
     name: str
@@ -144,15 +145,23 @@ class Job:
         self.protocol.check(self)
 
     def find_columns(self, party: JobParty) -> tuple[Column, ...]:
-        """Return what a party's table holds: all columns; where they are split its own, in its own order."""
+        """Return the columns of a party's table: all of them; if they are split, its own, in its own order."""
         if self.protocol.facts.split == "rows":
             return self.columns
         columns = {column.name: column for column in self.columns}
         return tuple(columns[name] for name in party.columns or ())
 
+    def to_unit(self, points: FloatArray) -> FloatArray:
+        """Map points from original units to [-1, 1]^d."""
+        return to_unit(points, self.columns)
+
+    def to_original(self, points: FloatArray) -> FloatArray:
+        """Map points from [-1, 1]^d to original units."""
+        return to_original(points, self.columns)
+
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of everything that is agreed on; where files are is not."""
+        """SHA-256 of everything that is agreed on, which excludes where files are."""
         agreed = {
             "name": self.name,
             "k": self.k,
@@ -168,7 +177,7 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
-    """A job with everybody's own side: what a simulation has, and nobody in a deployment.
+    """A job with everybody's own side, which a simulation has and nobody in a deployment does.
 
     Attributes
     ----------
@@ -177,9 +186,9 @@ class Setup:
     own
         Each party's own side, by its name.
     folder
-        Where relative paths in the contract start from; those in ``own`` have been resolved.
+        What relative paths in the contract are relative to; those in ``own`` have been resolved.
     seed
-        ``run.seed``: makes a simulation reproducible, and its masks and noise known to whoever knows the seed.
+        ``run.seed``: makes a simulation reproducible, but its masks and noise known to anyone who knows the seed.
     secure
         ``run.secure``: keys and noise must come from the operating system; a seed is refused.
     network
@@ -199,18 +208,58 @@ class Setup:
         if not isinstance(self.secure, bool):
             refuse(("run", "secure"), "be true or false", show_value(self.secure))
         if self.secure and self.seed is not None:
-            what_to_do = "Whoever knows the seed can remove every mask and all noise: remove it, or secure = true."
+            what_to_do = "Anyone who knows the seed can remove every mask and all noise: remove it, or secure = true."
             refuse(("run", "seed"), "be left out in secure mode", show_value(self.seed), what_to_do)
+        server = self.job.data.server
+        if server is not None and any(own.data == self.folder / server for own in self.own.values()):
+            what_to_do = "Everyone gets the server's data, and nothing protects them: name another table."
+            refuse(("data", "server"), "not be a party's own table", show_value(server), what_to_do)
+        _check_alignments(self)
         keeps_ledger = any(own.ledger is not None for own in self.own.values())
         if keeps_ledger and self.job.budget is None:
-            refuse(("ledger",), "come with a [budget]", "none", "A ledger records what a budget spends: remove [ledger].")
+            refuse(
+                ("ledger",), "come with a [budget]", "none", "A ledger records what a budget spends: remove [ledger]."
+            )
         if keeps_ledger and not self.job.protocol.facts.ledger:
-            what_to_do = "What its noise protects is no cost of adding a record, which is what a ledger adds up."
+            what_to_do = "A ledger adds up the cost of adding a record, and its noise does not bound that cost."
             refuse(("ledger",), f"be left out with the protocol {self.job.protocol.name}", "a ledger", what_to_do)
+        if keeps_ledger and self.job.protocol.flaw:
+            what_to_do = (
+                "A ledger accounts for guarantees: remove [ledger] and use records that need no protection, or choose "
+                f"a sound variant. {self.job.protocol.flaw}"
+            )
+            refuse(("ledger",), "be left out where the guarantee as published does not hold", "a ledger", what_to_do)
+
+    @classmethod
+    def of(cls, job: Job | Setup) -> Setup:
+        """Return a job as a setup; the caller of a bare job passes in what its own sides would hold."""
+        return cls(job=job) if isinstance(job, Job) else job
 
     def own_side(self, party: str) -> OwnSide:
-        """Return one party's own side; empty where the caller hands its table in."""
+        """Return one party's own side; empty if the caller passes in its table."""
         return self.own.get(party, OwnSide())
+
+
+def _check_alignments(setup: Setup) -> None:
+    """Refuse alignment files that only some parties have, or that cannot be checked against IDs."""
+    job = setup.job
+    files = {i: setup.own_side(party.name).alignment for i, party in enumerate(job.parties) if job.find_columns(party)}
+    if not any(files.values()):
+        return
+    for i, file in files.items():
+        path: KeyPath = ("parties", i, "alignment")
+        if job.protocol.facts.alignment is None:
+            takers = [name for name, options in known_options().items() if options.facts.alignment is not None]
+            _refuse_section(path, takers, job.protocol.name)
+        if file is None:
+            what_to_do = "Run: cloister align JOB.TOML --id COLUMN --out FOLDER. It writes one file per party."
+            refuse(path, "be given for every party or for none", "none", what_to_do)
+        if job.data.aligned:
+            what_to_do = "Rows are either in the same order already or in that of the files: remove one of the two."
+            refuse(path, "be left out with aligned = true", show_value(str(file)), what_to_do)
+    if job.data.id is None:
+        what_to_do = "IDs show whether the tables are still those that were aligned: name the column of IDs."
+        refuse(("data", "id"), "be given with alignments", "none", what_to_do)
 
 
 def check_bounds(path: KeyPath, low: object, high: object) -> None:
@@ -232,12 +281,12 @@ def _check_columns(columns: Sequence[Column]) -> None:
     for column in columns:
         check_text(("columns", column.name), column.name, longest=200)
         if names.count(column.name) > 1:
-            refuse(("columns", column.name), "be named once", f"it {names.count(column.name)} times")
+            refuse(("columns", column.name), "be named once", f"{names.count(column.name)} times")
 
 
 def _check_parties(parties: Sequence[JobParty]) -> None:
     if len(parties) < 2:
-        what_to_do = "Add another [[parties]] section; one organisation alone can use scikit-learn."
+        what_to_do = "Add another [[parties]] section; a single organisation can use scikit-learn."
         refuse(("parties",), "be at least 2", str(len(parties)), what_to_do)
     seen: dict[str, int] = {}
     for i, party in enumerate(parties):
@@ -249,7 +298,7 @@ def _check_parties(parties: Sequence[JobParty]) -> None:
             what_to_do = "A party's ledger file is named after it."
             refuse(path, "be a name without / and \\", show_value(party.name), what_to_do)
         if party.name in seen:
-            got = f"{show_value(party.name)}, which parties[{seen[party.name]}] has already"
+            got = f"{show_value(party.name)}, which parties[{seen[party.name]}] already has"
             refuse(path, "be unique", got, "Give each party its own name.")
         seen[party.name] = i
 
@@ -269,6 +318,9 @@ def _check_facts(job: Job) -> None:
         if key not in facts.data_keys | _ALWAYS_TAKEN and getattr(job.data, key) is not None:
             takers = [name for name, options in known_options().items() if key in options.facts.data_keys]
             _refuse_section(("data", key), takers, protocol)
+    if job.data.id is not None and job.data.id in {column.name for column in job.columns}:
+        must, what_to_do = "not be a column that is clustered", "Remove it from [columns]."
+        refuse(("data", "id"), must, show_value(job.data.id), what_to_do)
     for i, party in enumerate(job.parties):
         if facts.split == "rows" and party.columns is not None:
             takers = [name for name, options in known_options().items() if options.facts.split == "columns"]
@@ -284,13 +336,13 @@ def _check_budget(job: Job) -> None:
     facts, protocol, budget = job.protocol.facts, job.protocol.name, job.budget
     if budget is None:
         if facts.budget == "required":
-            what_to_do = "Write: [budget], epsilon = 1.0. It is what all releases together may cost."
+            what_to_do = "Write: [budget], epsilon = 1.0. It limits the cost of all releases together."
             refuse(("protocol", "name"), "come with a [budget]", f"{protocol} without one", what_to_do)
         return
     if facts.budget == "refused":
         private = [name for name, options in known_options().items() if options.facts.budget == "required"]
         what_to_do = (
-            f"The protocol {protocol} releases exact aggregates, so a budget would promise what it does not keep: "
+            f"The protocol {protocol} releases exact aggregates, so it could not keep the promise of a budget: "
             f"remove [budget], or use {join_or(private)}."
         )
         refuse(("budget",), "be left out", f"epsilon = {show_value(budget.epsilon)}", what_to_do)

@@ -1,4 +1,4 @@
-"""How a broken rule of the job is told: a key, what must hold, what was got, what to do.
+"""How a broken rule of the job is reported: a key, what must hold, what was got, what to do.
 
 Rules know keys but not files. A job made in Python reports ``protocol.iterations must ...``; the reader of job files
 puts ``job.toml:7:`` in front, because the error carries the key as data.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import operator
 import re
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
@@ -53,7 +54,7 @@ def quote_string(text: str) -> str:
 
 
 def show_value(value: object) -> str:
-    """Return a value of the job as its author wrote it, shortened."""
+    """Return a value of the job as its author wrote it, abbreviated."""
     if isinstance(value, bool):
         text = "true" if value else "false"
     elif isinstance(value, str):
@@ -99,7 +100,7 @@ def check_number(path: KeyPath, value: object, *, must: str = "be a finite numbe
 
 
 def check_choice(path: KeyPath, value: object, known: Iterable[str]) -> None:
-    """Refuse a word that is not among the known ones, and suggest the nearest."""
+    """Refuse a word that is not among the known ones, and suggest the closest."""
     words = tuple(known)
     if not isinstance(value, str) or value not in words:
         what_to_do = suggest(value, words) if isinstance(value, str) else ""
@@ -107,9 +108,9 @@ def check_choice(path: KeyPath, value: object, known: Iterable[str]) -> None:
 
 
 def check_text(path: KeyPath, value: object, *, longest: int = 64) -> None:
-    """Refuse what is not a printable text of at most ``longest`` characters without blanks at its ends."""
+    """Refuse what is not printable text of at most ``longest`` characters without blanks at either end."""
     if not isinstance(value, str) or not 1 <= len(value) <= longest or not value.isprintable():
-        refuse(path, f"be a printable text of 1 to {longest} characters", show_value(value))
+        refuse(path, f"be printable text of 1 to {longest} characters", show_value(value))
     if value != value.strip():
         refuse(path, "not begin or end with a blank", show_value(value))
 
@@ -135,32 +136,39 @@ def check_fields(path: KeyPath, section: object) -> None:
 def _check_value(path: KeyPath, value: object, kind: msgspec.inspect.Type) -> None:
     match kind:
         case msgspec.inspect.UnionType(types=types):
-            wanted = [one for one in types if not isinstance(one, msgspec.inspect.NoneType)]
-            if value is not None or len(wanted) == len(types):
-                (only,) = wanted  # a value is of one kind, or left out
-                _check_value(path, value, only)
+            _check_optional(path, value, types)
         case msgspec.inspect.BoolType():
             if not isinstance(value, bool):
                 refuse(path, "be true or false", show_value(value))
         case msgspec.inspect.IntType() | msgspec.inspect.FloatType():
             _check_range(path, value, kind)
         case msgspec.inspect.LiteralType(values=values):
-            if isinstance(value, bool) or value not in values:
-                what_to_do = suggest(value, map(str, values)) if isinstance(value, str) else ""
-                refuse(path, f"be one of {', '.join(map(str, values))}", show_value(value), what_to_do)
+            _check_literal(path, value, values)
         case msgspec.inspect.StrType(max_length=longest):
             check_text(path, value, longest=longest or 64)
         case msgspec.inspect.VarTupleType(item_type=item):
-            for i, one in enumerate(_check_list(path, value)):
-                _check_value((*path, i), one, item)
+            listed = _check_list(path, value)
+            _check_items(path, listed, [item] * len(listed))
         case msgspec.inspect.TupleType(item_types=items):
-            values = _check_list(path, value)
-            if len(values) != len(items):
-                refuse(path, f"be a list of {len(items)}", show_value(value))
-            for i, (one, item) in enumerate(zip(values, items, strict=True)):
-                _check_value((*path, i), one, item)
+            _check_items(path, _check_list(path, value), items)
         case msgspec.inspect.StructType() | msgspec.inspect.DataclassType():
             check_fields(path, value)
+
+
+def _check_optional(path: KeyPath, value: object, kinds: Sequence[msgspec.inspect.Type]) -> None:
+    wanted = [kind for kind in kinds if not isinstance(kind, msgspec.inspect.NoneType)]
+    if value is not None or len(wanted) == len(kinds):
+        (only,) = wanted  # a value is of one kind, or left out
+        _check_value(path, value, only)
+
+
+def _check_literal(path: KeyPath, value: object, known: Sequence[object]) -> None:
+    if value in known and not isinstance(value, bool):
+        return
+    words = [one for one in known if isinstance(one, str)]
+    listed = map(str, words) if len(words) == len(known) else map(show_value, known)  # 64 is not "64"
+    what_to_do = suggest(value, words) if isinstance(value, str) else ""
+    refuse(path, f"be one of {', '.join(listed)}", show_value(value), what_to_do)
 
 
 def _check_list(path: KeyPath, value: object) -> Sequence[object]:
@@ -169,23 +177,36 @@ def _check_list(path: KeyPath, value: object) -> Sequence[object]:
     return value
 
 
+def _check_items(path: KeyPath, values: Sequence[object], kinds: Sequence[msgspec.inspect.Type]) -> None:
+    if len(values) != len(kinds):
+        refuse(path, f"be a list of {len(kinds)}", show_value(values))
+    for i, (value, kind) in enumerate(zip(values, kinds, strict=True)):
+        _check_value((*path, i), value, kind)
+
+
 def _check_range(path: KeyPath, value: object, kind: msgspec.inspect.IntType | msgspec.inspect.FloatType) -> None:
-    whole = isinstance(kind, msgspec.inspect.IntType)
-    if whole:
-        fits = isinstance(value, int) and not isinstance(value, bool)
-        number = value if isinstance(value, int) else 0
+    if isinstance(kind, msgspec.inspect.FloatType):
+        number = check_number(path, value)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        number = value  # not as a float, which rounds large ones
     else:
-        number, fits = check_number(path, value), True
-    fits = fits and (kind.ge is None or number >= kind.ge) and (kind.gt is None or number > kind.gt)
-    fits = fits and (kind.le is None or number <= kind.le) and (kind.lt is None or number < kind.lt)
-    if not fits:
-        refuse(path, f"be {_describe_range(kind, whole=whole)}", show_value(value))
+        refuse(path, f"be {_describe_range(kind)}", show_value(value))
+    limits = ((operator.ge, kind.ge), (operator.gt, kind.gt), (operator.le, kind.le), (operator.lt, kind.lt))
+    if not all(limit is None or holds(number, limit) for holds, limit in limits):
+        refuse(path, f"be {_describe_range(kind)}", show_value(value))
 
 
-def _describe_range(kind: msgspec.inspect.IntType | msgspec.inspect.FloatType, *, whole: bool) -> str:
-    what = "an integer " if whole else ""
+def _describe_range(kind: msgspec.inspect.IntType | msgspec.inspect.FloatType) -> str:
+    what = "an integer" if isinstance(kind, msgspec.inspect.IntType) else ""
     if kind.ge is not None and kind.le is not None:
-        return f"{what}from {kind.ge:g} to {kind.le:g}" if not whole else f"{what}from {kind.ge} to {kind.le}"
-    limits = {"at least": kind.ge, "greater than": kind.gt, "at most": kind.le, "less than": kind.lt}
-    said = " and ".join(f"{words} {limit:g}" for words, limit in limits.items() if limit is not None)
-    return f"{what}{'of ' if whole and kind.ge is not None else ''}{said}".strip() or ("an integer" if whole else "a number")
+        said = f"from {_show_limit(kind.ge)} to {_show_limit(kind.le)}"
+    else:
+        limits = {"at least": kind.ge, "greater than": kind.gt, "at most": kind.le, "less than": kind.lt}
+        said = " and ".join(f"{words} {_show_limit(limit)}" for words, limit in limits.items() if limit is not None)
+        if what and kind.ge is not None:
+            said = f"of {said}"
+    return f"{what} {said}".strip() or "a number"
+
+
+def _show_limit(limit: float) -> str:
+    return str(limit) if isinstance(limit, int) else f"{limit:g}"

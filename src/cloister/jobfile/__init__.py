@@ -1,4 +1,4 @@
-"""Job files: from TOML to a job and back, through the registry; errors know the file, the line and the key.
+"""Job files: TOML to a job, through the registry, and a template. Errors know the file, the line and the key.
 
 Reading order: ``sections``, ``reader``, ``key_lines`` (on which line a key stands), ``template`` (a new job file).
 """

@@ -1,7 +1,7 @@
-"""On which line of a TOML text each key stands. The standard library's parser does not say.
+"""On which line of a TOML text each key is, which the standard library's parser does not report.
 
-A scanner over text that ``tomllib`` has accepted already: it follows headers, dotted and quoted keys, strings
-of all four kinds, comments, arrays and inline tables, and ignores what the values are.
+A scanner over text that ``tomllib`` has already accepted: it follows headers, dotted and quoted keys, strings
+of all four kinds, comments, arrays and inline tables, and ignores the values themselves.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class KeyLines:
         self._scan()
 
     def find(self, path: KeyPath) -> int | None:
-        """Return the line of a key, or of the nearest table around it that is written; None if none is."""
+        """Return the line of a key, or of the innermost table around it that appears in the text; None if none does."""
         for length in range(len(path), 0, -1):
             line = self._lines.get(path[:length])
             if line is not None:
@@ -81,7 +81,7 @@ class KeyLines:
         return path
 
     def _enter(self, path: KeyPath, name: str, line: int) -> KeyPath:
-        """Step into a table on the way of a header; in an array of tables that is its last element."""
+        """Step into a table named in a header; of an array of tables, into the last element."""
         path = (*path, name)
         self._lines.setdefault(path, line)
         count = self._table_counts.get(path)
@@ -99,7 +99,7 @@ class KeyLines:
         self._read_value(path)
 
     def _read_key(self) -> list[str]:
-        """Read a dotted key, and the blanks behind it."""
+        """Read a dotted key, and the blanks after it."""
         names: list[str] = []
         while True:
             self._skip(_BLANK)
@@ -113,7 +113,7 @@ class KeyLines:
             self._at += 1
 
     def _read_value(self, path: KeyPath) -> None:
-        """Pass over a value; note the lines of array elements and of the keys of inline tables."""
+        """Skip a value; note the lines of array elements and of the keys of inline tables."""
         opening = self._text[self._at]
         if opening in "\"'":
             self._skip(_STRING)
@@ -138,18 +138,18 @@ class KeyLines:
             self._skip(_ATOM)
 
     def _pass_comma(self) -> None:
-        """Pass over what separates two elements."""
+        """Skip what separates two elements."""
         self._skip(_BLANK_AND_COMMENTS)
         if self._text[self._at] == ",":
             self._at += 1
             self._skip(_BLANK_AND_COMMENTS)
 
     def _skip(self, pattern: re.Pattern[str]) -> None:
-        """Move behind what the pattern matches here."""
+        """Move past what the pattern matches here."""
         self._take(pattern)
 
     def _take(self, pattern: re.Pattern[str]) -> str:
-        """Move behind what the pattern matches here, and return it."""
+        """Move past what the pattern matches here, and return it."""
         match = pattern.match(self._text, self._at)
         if match is None:
             raise AssertionError(f"the text must be valid TOML; line {self._current_line()} is not")
@@ -157,7 +157,7 @@ class KeyLines:
         return match.group()
 
     def _current_line(self) -> int:
-        """Return the line of the current position, counted on from the last question."""
+        """Return the line of the current position, counted from the last one asked for."""
         self._line += self._text.count("\n", self._counted_to, self._at)
         self._counted_to = self._at
         return self._line

@@ -1,4 +1,4 @@
-"""From the text of a job file to a ``Job`` or a ``Setup``: every complaint names the file, the line and the key."""
+"""From the text of a job file to a ``Job`` or a ``Setup``: every error names the file, the line and the key."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from cloister.errors import ConfigError
 from cloister.job import Job, OwnSide, Setup
-from cloister.job.refusals import KeyedConfigError, check_choice, refuse, show_value
+from cloister.job.refusals import KeyedConfigError, KeyPath, check_choice, refuse, show_value
 from cloister.jobfile.key_lines import KeyLines
 from cloister.jobfile.sections import (
     SECTION_KEYS,
@@ -27,7 +29,7 @@ from cloister.jobfile.sections import (
     read_protocol,
     refuse_missing_bounds,
 )
-from cloister.runtime.network import NETWORKS
+from cloister.runtime import NETWORKS
 
 MAX_JOB_BYTES = 4 * 2**20
 _TOML_LINE = re.compile(r"\(at line (\d+), column \d+\)")
@@ -37,12 +39,12 @@ Read = TypeVar("Read")
 
 
 def load_job(path: str | Path) -> Job:
-    """Read and check the contract in a job file: what all parties agree on. Where their tables are is not read.
+    """Read and check the contract in a job file: what all parties agree on. The location of their tables is not read.
 
     Raises
     ------
     ConfigError
-        If it cannot be read, or a rule does not hold: ``file:line: key must ...; got .... What to do.``
+        If it cannot be read, or if a rule is broken: ``file:line: key must ...; got .... What to do.``
     """
     return parse_job(_read_text(Path(path)), source_name=str(path))
 
@@ -55,12 +57,18 @@ def load_setup(path: str | Path, *, own: Mapping[str, str | Path] | None = None)
     path
         A TOML file in UTF-8. Paths in it are relative to its folder.
     own
-        By party name, the file of a party's own side (`load_own_side`), in place of what the job file says of it.
+        By party name, the file of a party's own side (`load_own_side`), in place of that in the job file.
+
+    Returns
+    -------
+    Setup
+        Without any tables if the file is only the contract: plans and audits need none, and a simulation takes
+        them from its caller.
 
     Raises
     ------
     ConfigError
-        As `load_job`; or if a party's table is named nowhere.
+        As `load_job`; also if the tables of some parties are named, but not of all.
     """
     path = Path(path)
     sides = {name: load_own_side(file) for name, file in (own or {}).items()}
@@ -91,7 +99,7 @@ def parse_setup(
 ) -> Setup:
     """Read and check the text of a job file with everybody's own side; parameters as `load_setup`.
 
-    ``folder`` is where relative paths start from.
+    Relative paths start from ``folder``.
     """
     return _read_document(text, source_name, lambda document: _read_setup(document, Path(folder), own or {}))
 
@@ -115,7 +123,7 @@ def _read_text(path: Path) -> str:
 
 
 def _read_document(text: str, source_name: str, read: Callable[[dict[str, Any]], Read]) -> Read:
-    """Parse and read, with the line in front of what is refused."""
+    """Parse and read; errors start with the file and the line."""
     text = text.replace("\r\n", "\n")
     document = _parse_toml(text, source_name)
     try:
@@ -127,7 +135,7 @@ def _read_document(text: str, source_name: str, read: Callable[[dict[str, Any]],
 
 
 def _parse_toml(text: str, source_name: str) -> dict[str, Any]:
-    """Parse, with syntax errors told like all others."""
+    """Parse; syntax errors are reported like all others."""
     try:
         return tomllib.loads(text)
     except RecursionError:
@@ -142,15 +150,15 @@ def _parse_toml(text: str, source_name: str) -> dict[str, Any]:
 
 
 def _read_job(document: dict[str, Any]) -> Job:
-    """Read the contract."""
+    """Read the contract from a parsed job file."""
     check_keys((), document, (*SECTIONS, *list_own_sections()))
-    for section, known in SECTION_KEYS.items():  # a misplaced key explains a missing section: tell it first
+    for section, known in SECTION_KEYS.items():  # a misplaced key explains a missing section: report it first
         if section in document:
             check_keys((section,), document[section], known)
+    protocol, data = read_protocol(document), read_data(document.get("data", {}))
     if "columns" not in document:
         refuse_missing_bounds(("columns",), "age", "no section [columns]")
     check_required((), document, ("name", "clusters", "columns", "parties"))
-    protocol, data = read_protocol(document), read_data(document.get("data", {}))
     return Job(
         name=document["name"],
         protocol=protocol,
@@ -164,34 +172,55 @@ def _read_job(document: dict[str, Any]) -> Job:
 
 
 def _read_setup(document: dict[str, Any], folder: Path, own: Mapping[str, OwnSide]) -> Setup:
-    """Read the contract, everybody's own side, and how it is to be simulated."""
+    """Read the contract, everybody's own side, and how to simulate them."""
     job = _read_job(document)
     for section, key in (("network", "model"), ("ledger", "path")):
         if section in document:
             check_required((section,), document[section], (key,))
-    ledgers = document.get("ledger", {}).get("path")
-    if ledgers is not None and (not isinstance(ledgers, str) or not ledgers.strip()):
-        refuse(("ledger", "path"), "be the path of a folder", show_value(ledgers))
-    sides = {}
-    for i, (party, table) in enumerate(zip(job.parties, document["parties"], strict=True)):
-        ledger = None if ledgers is None else folder / ledgers / f"{party.name}.ledger"
-        sides[party.name] = own.get(party.name) or read_own_side(("parties", i), table, folder, ledger=ledger)
-        holds_records = bool(job.find_columns(party))
-        if sides[party.name].data is None and holds_records:
-            refuse(("parties", i), "have the key data", "none", 'Write: data = "north.csv"')
-        for key in ("data", "dataset", "alignment"):
-            if key in table and not holds_records:
-                what_to_do = "It holds no records: remove it."
-                refuse(("parties", i, key), "be left out without columns", show_value(table[key]), what_to_do)
     network = document.get("network", {}).get("model")
     if network is not None:
         check_choice(("network", "model"), network, NETWORKS)
     run = document.get("run", {})
     return Setup(
         job=job,
-        own=sides,
+        own=_read_own_sides(job, document, folder, own),
         folder=folder,
         seed=run.get("seed"),
         secure=run.get("secure", False),
         network=network,
     )
+
+
+def _read_own_sides(job: Job, document: dict[str, Any], folder: Path, own: Mapping[str, OwnSide]) -> dict[str, OwnSide]:
+    """Take each party's own side from its own file, or else from the job's."""
+    for name in own:
+        if name not in {party.name for party in job.parties}:
+            raise ConfigError(f"own sides must be named after the job's parties; got {show_value(name)}. Correct it.")
+    ledgers = document.get("ledger", {}).get("path")
+    if ledgers is not None and (not isinstance(ledgers, str) or not ledgers.strip()):
+        refuse(("ledger", "path"), "be the path of a folder", show_value(ledgers))
+    sides: dict[str, OwnSide] = {}
+    for i, (party, table) in enumerate(zip(job.parties, document["parties"], strict=True)):
+        side = own.get(party.name) or read_own_side(("parties", i), table, folder)
+        if ledgers is not None and side.ledger is None:
+            side = replace(side, ledger=folder / ledgers / f"{party.name}.ledger")
+        if not job.find_columns(party):
+            _refuse_tables(("parties", i), table)
+        sides[party.name] = side
+    _require_tables(job, sides)
+    return sides
+
+
+def _refuse_tables(path: KeyPath, table: Mapping[str, Any]) -> None:
+    for key in ("data", "dataset", "alignment"):
+        if key in table:
+            what_to_do = "It holds no records: remove it."
+            refuse((*path, key), "be left out without columns", show_value(table[key]), what_to_do)
+
+
+def _require_tables(job: Job, sides: Mapping[str, OwnSide]) -> None:
+    """Refuse a job that names the tables of only some parties; one that names no tables is a contract."""
+    holders = [i for i, party in enumerate(job.parties) if job.find_columns(party)]
+    missing = [i for i in holders if sides[job.parties[i].name].data is None]
+    if 0 < len(missing) < len(holders):
+        refuse(("parties", missing[0]), "have the key data", "none", 'Write: data = "north.csv"')

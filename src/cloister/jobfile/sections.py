@@ -1,6 +1,6 @@
 """The sections of a job file: their known and required keys, and the values that the model takes.
 
-The shape is checked here; what the values must hold, by ``Job`` itself. Which options ``[protocol]`` takes, and which
+The shape is checked here, the values by ``Job`` itself. Which options ``[protocol]`` takes, and which
 protocols have a section of their own, is looked up in the registry.
 """
 
@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 from msgspec.structs import replace
 
 from cloister.columns import Column
-from cloister.errors import ConfigError
 from cloister.job import Budget, DataOptions, JobParty, Options, OwnSide, make_options
 from cloister.job.model import check_bounds
 from cloister.job.options import known_options, name_takers
@@ -23,7 +22,6 @@ from cloister.job.refusals import (
     KeyedConfigError,
     KeyPath,
     check_choice,
-    check_fields,
     check_number,
     check_text,
     format_path,
@@ -49,27 +47,23 @@ SECTIONS = ("name", "protocol", "columns", "parties", *SECTION_KEYS)
 
 
 def list_own_sections() -> dict[str, type]:
-    """Return the sections that protocols have of their own, by name, and what each is read into."""
-    found = {}
-    for name, options in known_options().items():
-        if options.facts.section is not None:
-            hint = get_type_hints(options)[options.facts.section]
-            found[name] = next(kind for kind in get_args(hint) or (hint,) if is_dataclass(kind))
-    return found
+    """Return the sections that belong to single protocols, by name, and what each is read into."""
+    kinds = {name: options.section_kind() for name, options in known_options().items()}
+    return {name: kind for name, kind in kinds.items() if kind is not None}
 
 
 def choose_delta(records: int | None) -> float:
-    """Return the delta of a budget that names none.
+    """Return the delta of a budget that does not name one.
 
     Parameters
     ----------
     records
-        The number of records n, where it is declared public.
+        The number of records n, if it is declared public.
 
     Returns
     -------
     float
-        1e-6; or 1 / (n ln n) where n is public and this is less. A mechanism that publishes one record at random is
+        1e-6, or 1 / (n ln n) if n is public and this is less. A mechanism that publishes one record at random is
         (0, 1/n)-DP, so delta must stay well below 1/n.
     """
     if records is None or records < 2:
@@ -78,7 +72,7 @@ def choose_delta(records: int | None) -> float:
 
 
 def read_clusters(table: Mapping[str, Any]) -> Any:
-    """Read ``[clusters]``: k, or the most that may be chosen. ``Job`` checks the number."""
+    """Read ``[clusters]``: k, or the largest k that may be chosen. ``Job`` checks the number."""
     if table.get("choose_k") is True:
         if "k" in table:
             what_to_do = "Write k_max instead, or remove choose_k."
@@ -97,6 +91,10 @@ def read_protocol(document: Mapping[str, Any]) -> Options:
     table = document.get("protocol", {})
     if not isinstance(table, dict):
         refuse(("protocol",), "be a table", show_value(table))
+    for key in table:
+        home = "" if key == "name" or name_takers(key) else _find_home(key)
+        if home:
+            refuse(("protocol", key), "be a known key of [protocol]", quote_string(key), home)
     options = make_options(**table)
     for name, kind in list_own_sections().items():
         if name not in document:
@@ -104,27 +102,10 @@ def read_protocol(document: Mapping[str, Any]) -> Options:
         if name != options.name:
             what_to_do = f'Write protocol.name = "{name}" to use it, or remove it.'
             refuse((name,), f"come with the protocol {name}", options.name, what_to_do)
-        assert options.facts.section is not None
-        options = replace(options, **{options.facts.section: _read_own_section((name,), kind, document[name])})
+        check_keys((name,), document[name], tuple(f.name for f in fields(kind)))
+        section = str(options.facts.section)
+        options = replace(options, **{section: options.read(section, document[name])})
     return options
-
-
-def _read_own_section(path: KeyPath, kind: type, table: object) -> Any:
-    """Read a section into its dataclass; one that knows its ranges names the key that is out of its own."""
-    known = tuple(f.name for f in fields(kind))
-    check_keys(path, table, known)
-    assert isinstance(table, dict)
-    try:
-        section = kind(**table)
-    except ConfigError as error:
-        blamed = [key for key in table if key in str(error)]
-        raise KeyedConfigError((*path, *blamed[:1]), f"in [{path[0]}] {error}") from None
-    except TypeError:  # a comparison with what is no number: the check below says which
-        section = kind()
-        for key, value in table.items():
-            object.__setattr__(section, key, value)
-    check_fields(path, section)
-    return section
 
 
 def read_columns(table: object) -> tuple[Column, ...]:
@@ -149,7 +130,7 @@ def read_columns(table: object) -> tuple[Column, ...]:
 
 
 def refuse_missing_bounds(path: KeyPath, name: str, got: str) -> None:
-    """Say why bounds must be written by hand."""
+    """Refuse missing bounds, and say why they must be written by hand."""
     refuse(
         path,
         "have public bounds, low and high",
@@ -172,13 +153,15 @@ def read_data(table: object) -> DataOptions:
 
 
 def read_budget(table: Any, protocol: Options, data: DataOptions) -> Budget:
-    """Read ``[budget]``; where the noise needs a delta, one that is not written follows from public values."""
+    """Read ``[budget]``; if the noise needs a delta and none is given, it follows from public values."""
     check_required(("budget",), table, ("epsilon",))
     epsilon = check_number(("budget", "epsilon"), table["epsilon"])
     if not EPSILON_LEAST <= epsilon <= EPSILON_MOST:
-        must = f"be greater than 0, from {EPSILON_LEAST:g} to {EPSILON_MOST:g}"
-        refuse(("budget", "epsilon"), must, show_value(table["epsilon"]), "Less is all noise, more is no privacy.")
-    # ``Job`` refuses a number of records that is not one.
+        must = f"be from {EPSILON_LEAST:g} to {EPSILON_MOST:g}"
+        refuse(
+            ("budget", "epsilon"), must, show_value(table["epsilon"]), "Less leaves only noise, more leaves no privacy."
+        )
+    # ``Job`` refuses what is not a number of records.
     default = choose_delta(data.records if isinstance(data.records, int) else None) if protocol.needs_delta else 0.0
     delta = check_number(("budget", "delta"), table.get("delta", default))
     if not 0 <= delta < 1:
@@ -189,7 +172,7 @@ def read_budget(table: Any, protocol: Options, data: DataOptions) -> Budget:
 
 
 def read_parties(tables: object) -> tuple[JobParty, ...]:
-    """Read what is agreed about ``[[parties]]``: their names, and who holds which columns."""
+    """Read the public part of ``[[parties]]``: their names, and who holds which columns."""
     if not isinstance(tables, list):
         refuse(("parties",), "be written as [[parties]], once for each party", show_value(tables))
     parties = []
@@ -198,13 +181,11 @@ def read_parties(tables: object) -> tuple[JobParty, ...]:
         check_keys(path, table, _PARTY_KEYS)
         check_required(path, table, ("name",))
         columns = table.get("columns")
-        parties.append(
-            JobParty(name=table["name"], columns=tuple(columns) if isinstance(columns, list) else columns)
-        )
+        parties.append(JobParty(name=table["name"], columns=tuple(columns) if isinstance(columns, list) else columns))
     return tuple(parties)
 
 
-def read_own_side(path: KeyPath, table: Mapping[str, Any], folder: Path, *, ledger: Path | None = None) -> OwnSide:
+def read_own_side(path: KeyPath, table: Mapping[str, Any], folder: Path) -> OwnSide:
     """Read one party's own side; its paths start from ``folder``."""
 
     def find(key: str) -> Path | None:
@@ -216,11 +197,11 @@ def read_own_side(path: KeyPath, table: Mapping[str, Any], folder: Path, *, ledg
     dataset = table.get("dataset")
     if dataset is not None:
         check_text((*path, "dataset"), dataset, longest=200)
-    return OwnSide(data=find("data"), dataset=dataset, alignment=find("alignment"), ledger=find("ledger") or ledger)
+    return OwnSide(data=find("data"), dataset=dataset, alignment=find("alignment"), ledger=find("ledger"))
 
 
 def check_keys(path: KeyPath, table: object, known: tuple[str, ...]) -> None:
-    """Refuse what is not a table, and keys that nobody reads."""
+    """Refuse what is not a table, and unknown keys."""
     if not isinstance(table, dict):
         refuse(path, f"be a table with the keys {', '.join(known)}", show_value(table))
     for key in table:
@@ -238,10 +219,8 @@ def check_required(path: KeyPath, table: Mapping[str, Any], required: tuple[str,
 
 
 def _find_home(key: str) -> str:
-    """Return where a key belongs that was written in the wrong section."""
+    """Say in which section a misplaced key belongs."""
     homes = ["protocol"] if name_takers(key) else []
     homes += [section for section, known in SECTION_KEYS.items() if key in known]
     homes += [name for name, kind in list_own_sections().items() if key in {f.name for f in fields(kind)}]
     return f"It belongs in [{'] or ['.join(homes)}]." if homes and key != "name" else ""
-
-

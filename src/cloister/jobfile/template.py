@@ -1,16 +1,21 @@
-"""A new job file with comments: everything filled in but what only its author can know, the public bounds."""
+"""A new job file with comments: everything is filled in except the public bounds, which only its author can know."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 
+from cloister.job.options import known_options
 from cloister.job.refusals import quote_key, quote_string
+
+_COMMENTS_AT = 35
 
 
 @dataclass(frozen=True, kw_only=True)
 class TemplateParty:
-    """A party of the new job, its path relative to the job file."""
+    """A party of the new job; its path is relative to the job file."""
 
     name: str
     data: str
@@ -28,7 +33,7 @@ def render_template(*, name: str, k: int, columns: Sequence[str], parties: Seque
     columns
         Names of the columns, in order.
     parties
-        Parties that are known; a marked second one is added to a single one.
+        The parties; if there is only one, a second is added and marked to be filled in.
     """
     width = max(len(quote_key(column)) for column in columns)
     bounds = "\n".join(f"{quote_key(column):<{width}} = {{}}  # FILL IN low and high" for column in columns)
@@ -49,24 +54,22 @@ k = {k}
 
 # Public bounds of each column, in original units: age = {{ low = 0, high = 120 }}
 # Take them from what is generally known, not from the data: the smallest and the largest value are two
-# people's records. Values outside are moved onto the bounds. Delete the columns that shall not take part.
+# people's records. Values outside are moved onto the bounds. Delete the columns that should not be clustered.
 [columns]
 {bounds}
 
 # [data]
 # match = "name"                   # take columns by name, whatever their order in the tables
-# records = 100000                 # the number of all records, only if it is public anyway: saves some budget
+# records = 100000                 # the total number of records, only if it is public anyway: saves some budget
 
 {sections}
 # [protocol]
-# name = "synopsis"                # the default; also private: fastlloyd | mask-noise-average; without [budget], exact:
-#                                  # naive | masked-sum-count | masked-centroid. For parties that hold different
-#                                  # columns of the same records: vertical, see docs/job-file.md
+{_list_protocols()}
 # placement = "shared"             # every party adds a share of the noise, instead of the coordinator all of it
-# colluding_max = 1                # with shared: so many parties may tell each other their shares
-# min_parties = 3                  # fewer answering parties abort the run
+# colluding_max = 1                # with shared: how many parties may reveal their shares to each other
+# min_parties = 3                  # the run aborts if fewer parties answer
 
-# One ledger a party, in this folder: what its records have paid, over all jobs.
+# One ledger per party, in this folder: what its records have paid, over all jobs.
 # [ledger]
 # path = "ledgers"
 
@@ -74,9 +77,26 @@ k = {k}
 # model = "regWAN100"              # simulate the time on a network; 'cloister networks' lists them
 
 # [run]
-# seed = 7                         # the same run every time; its masks and noise are then not secret
+# seed = 7                         # the same run every time, but its masks and noise are not secret
 # secure = true                    # refuse a seed
 """
+
+
+def _list_protocols() -> str:
+    """Return the default protocol's name, with a comment that names the others."""
+    known = known_options()
+    default = next(iter(known))
+    by_rows = {name: options for name, options in known.items() if options.facts.split == "rows" and name != default}
+    private = [name for name, options in by_rows.items() if options.facts.budget == "required"]
+    exact = [name for name in by_rows if name not in private]
+    by_columns = [name for name, options in known.items() if options.facts.split == "columns"]
+    comment = (
+        f"the default; also private: {' | '.join(private)}; without [budget], exact: {' | '.join(exact)}. For parties "
+        f"that hold different columns of the same records: {' | '.join(by_columns)}, see docs/job-file.md"
+    )
+    starts = chain([f"# name = {quote_string(default)}"], repeat("#"))
+    lines = textwrap.wrap(comment, 80, break_on_hyphens=False)
+    return "\n".join(f"{start:<{_COMMENTS_AT}}# {line}" for line, start in zip(lines, starts, strict=False))
 
 
 def _render_party(name: str, data: str, comment: str = "") -> str:

@@ -1,24 +1,113 @@
-"""From a job to a plan. Only what is public is read: the job, and the public table if it names one."""
+"""From a job to a plan. Only public values are read: the job, and the public table if it names one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
+from typing import Literal
 
-from cloister.data import read_public_points
+from cloister.columns import Column
 from cloister.errors import ConfigError
+from cloister.forecast.model import (
+    Case,
+    FamilyLoss,
+    Forecast,
+    PartyLink,
+    PlanRequest,
+    RoundNoise,
+    Size,
+    TrafficForecast,
+)
 from cloister.job import MAX_COUNT, Job, Setup
-from cloister.planning.model import Forecast, Plan, PlanRequest, Size
-from cloister.privacy.units import EPSILON_LEAST, EPSILON_MOST, Unit
-from cloister.protocol import Clustering, LeakageTable, Learns, PublicInput, find_protocol, registered_protocols
-from cloister.runtime.progress import OnProgress
+from cloister.privacy.units import LeakageTable, Learns, Unit
+from cloister.protocol import Clustering, read_public_input, registered_protocols, resolve_protocol
+from cloister.runtime import OnProgress
 
 RECORDS = (1_000, 10_000, 100_000, 1_000_000)
-"""Tried where the job does not say how many records there are, and nobody else does."""
+"""Tried if neither the job nor the user says how many records there are."""
 PARTY_FACTORS = (1, 10, 100)
-"""Client level: how many times the job's parties are tried. They are the units, and their number is public."""
-EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0)
-_RECORDS_EACH = 100  # client level: what a party is taken to hold where nobody says
+"""Client level: the multiples of the job's parties that are tried. Parties are the units; their number is public."""
+_RECORDS_EACH = 100  # client level: what each party is assumed to hold if nobody says
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What a job would do, cost and find, before anything is spent. No party's table is opened for it.
+
+    Attributes
+    ----------
+    name, protocol, parties, k, choose_k, columns
+        As in the job; with ``choose_k``, ``k`` is the maximum.
+    why
+        Why this protocol is used, and which others there are.
+    epsilon, delta, unit
+        The budget; None if the job is not differentially private.
+    who_adds_noise
+        In words; None without noise.
+    learned, breaks_if
+        Who learns what, and which coalition breaks it.
+    declared_records
+        The number of records that the job declares public.
+    records
+        The numbers of records that the plan is for, ascending; at client level, one per number of parties.
+    rounds_max
+        Rounds on the wire, needed or not.
+    traffic
+        Messages and bytes.
+    what_runs
+        How the job runs, in sentences.
+    cases
+        If losses are forecast: each epsilon and number of records that was tried.
+    round_noise
+        If each round of Lloyd's algorithm has noise: one for each number of records.
+    exact_losses
+        If there is no noise but an approximation: losses relative to k-means on whole records.
+    links
+        If parties do different things: one for each.
+    memory_bytes
+        What the busiest party needs for ciphertexts and sums; None if that is little.
+    notes, advice
+        What else the reader must know, and what follows from the plan.
+    split
+        Whether parties hold different rows, or different columns of the same rows.
+    """
+
+    name: str
+    protocol: str
+    parties: int
+    k: int
+    choose_k: bool
+    columns: tuple[Column, ...]
+    why: str
+    epsilon: float | None
+    delta: float | None
+    unit: str | None
+    who_adds_noise: str | None
+    learned: str
+    breaks_if: str
+    declared_records: int | None
+    records: tuple[int, ...]
+    rounds_max: int
+    traffic: TrafficForecast
+    split: Literal["rows", "columns"] = "rows"
+    what_runs: tuple[str, ...] = ()
+    cases: tuple[Case, ...] = ()
+    round_noise: tuple[RoundNoise, ...] = ()
+    exact_losses: tuple[FamilyLoss, ...] = ()
+    links: tuple[PartyLink, ...] = ()
+    memory_bytes: int | None = None
+    notes: tuple[str, ...] = ()
+    advice: str = ""
+
+    @property
+    def by_parties(self) -> bool:
+        """Whether cases differ by the number of parties, which are then the units, rather than of records."""
+        return self.unit == "client"
+
+    def find_case(self, *, epsilon: float, records: int) -> Case:
+        """Return the case of one epsilon and number of records."""
+        return next(case for case in self.cases if (case.epsilon, case.records) == (epsilon, records))
 
 
 def plan(
@@ -29,36 +118,32 @@ def plan(
     quick: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Plan:
-    """Say what a job would do, cost and find, before anything is spent. No party's table is opened.
+    """Forecast what a job would do, cost and find, before anything is spent. No party's table is opened.
 
     Parameters
     ----------
     job
-        What is to be agreed; with a folder where it names a public table.
+        What is to be agreed; a `Setup` with its folder if it names a public table.
     records
-        About how many records all parties have together, where the job does not declare it. It is a private number:
-        guess it from what is public. Where columns are split it is public, and needed: how many records are aligned.
+        About how many records all parties have together, if the job does not declare it. This number is private: guess
+        it from what is public. If columns are split, it is the number of aligned records, which is public and required.
     epsilons
-        To compare with the job's own; by default 0.1, 0.25, 0.5, 1 and 2, or none where that would take long.
+        To compare with the job's own; by default 0.1, 0.25, 0.5, 1 and 2, or none if that would take long.
     quick
-        Try less: some seconds instead of half a minute, and coarser.
+        Try less: coarser, but ready in a few seconds instead of half a minute.
     on_progress
-        Told about each family of made-up records that was tried.
+        Called after each family of made-up records.
 
     Raises
     ------
     ConfigError
-        If a number is out of range, if the job declares another number of records, or if nobody says how many there
-        are where that must be known.
+        If a number is out of range, if the job declares another number of records, or if the number is required and
+        missing.
     """
     setup = Setup.of(job)
     job = setup.job
-    public = PublicInput(server=read_public_points(setup))
-    protocol, why = find_protocol(job), ""
-    stand_in = protocol.stand_in(job, public)
-    if stand_in is not None:
-        job, why = stand_in.job, f"{stand_in.why} "
-        protocol = find_protocol(job)
+    public = read_public_input(setup)
+    job, protocol, because = resolve_protocol(job, public)
     request = PlanRequest(
         sizes=_choose_sizes(job, records),
         records=job.data.records if records is None else records,
@@ -67,26 +152,8 @@ def plan(
         quick=quick,
         on_progress=on_progress,
     )
-    why += protocol.explain_choice(job, _list_others(protocol))
+    why = " ".join([*because, protocol.explain_choice(job, _list_others(protocol))])
     return _describe(job, request, protocol.forecast(job, public, request), why)
-
-
-def choose_epsilons(own: float, wanted: Sequence[float] | None) -> tuple[float, ...]:
-    """Return the epsilons that are asked for, or the usual ones, and the job's own; rising."""
-    wanted = EPSILONS if wanted is None else wanted
-    for epsilon in wanted:
-        if not EPSILON_LEAST <= epsilon <= EPSILON_MOST:
-            raise ConfigError(f"epsilon must lie between {EPSILON_LEAST:g} and {EPSILON_MOST:g}; got {epsilon:g}.")
-    return tuple(sorted({*wanted, own}))
-
-
-def refuse_epsilons(job: Job, request: PlanRequest) -> None:
-    """Refuse epsilons to compare where losses are not forecast."""
-    if request.epsilons:
-        raise ConfigError(
-            f"epsilons must be left out with the protocol {job.protocol.name}, whose losses are not forecast. Change "
-            "budget.epsilon and plan again: the noise goes with 1 / epsilon."
-        )
 
 
 def _describe(job: Job, request: PlanRequest, forecast: Forecast, why: str) -> Plan:
@@ -123,14 +190,14 @@ def _describe(job: Job, request: PlanRequest, forecast: Forecast, why: str) -> P
 
 
 def _list_others(protocol: Clustering[object]) -> str:
-    """Return the other protocols for tables that are split in the same way."""
+    """Name the other protocols for tables that are split in the same way."""
     split = protocol.Options.facts.split
     others = [one.name for one in registered_protocols().values() if one.Options.facts.split == split]
     return ", ".join(name for name in others if name != protocol.name)
 
 
 def _sum_up(leakage: LeakageTable, middleman: str) -> str:
-    """The leakage table in one line: what each role learns that is not its own."""
+    """Put the leakage table into one line: what each role learns that is not its own."""
     parts = []
     for role, rows in groupby(leakage.rows, key=lambda row: row.role):
         name = {"coordinator": f"the {middleman}", "party": "each party"}[role]
@@ -144,7 +211,7 @@ def _sum_up(leakage: LeakageTable, middleman: str) -> str:
 
 
 def _choose_sizes(job: Job, guess: int | None) -> tuple[Size, ...]:
-    """Which sizes to try: of records, or at client level of parties with as many records each."""
+    """Choose the sizes to try: numbers of records or, at client level, of parties with equally many records each."""
     numbers, parties = _choose_records(job, guess), len(job.parties)
     if job.budget is None or job.budget.unit is not Unit.CLIENT:
         return tuple(Size(records=number, parties=parties) for number in numbers)
@@ -154,7 +221,7 @@ def _choose_sizes(job: Job, guess: int | None) -> tuple[Size, ...]:
 
 
 def _choose_records(job: Job, guess: int | None) -> tuple[int, ...]:
-    """The declared number, or the guess, or a few."""
+    """Return the declared number, or the guess, or a few typical ones."""
     declared = job.data.records
     if guess is None:
         return tuple(number for number in RECORDS if number >= 10 * job.k) if declared is None else (declared,)
@@ -162,6 +229,6 @@ def _choose_records(job: Job, guess: int | None) -> tuple[int, ...]:
         raise ConfigError(f"records must be from clusters.k = {job.k} to {MAX_COUNT}; got {guess}.")
     if declared is not None and guess != declared:
         raise ConfigError(
-            f"records must be what the job declares, data.records = {declared}; got {guess}. Leave one of them out."
+            f"records must be what the job declares, data.records = {declared}; got {guess}. Leave one of the two out."
         )
     return (guess,)

@@ -1,17 +1,17 @@
-"""A plan as people read it: what would run, what it is expected to find, what it costs, and what to do."""
+"""A plan as text: what would run, what it is expected to find, what it costs, and what to do."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
-from cloister.planning.model import Case, PartyBytes, Plan, Range
-from cloister.planning.rounding import format_noise, format_ratio
-from cloister.planning.vertical_text import print_exact_losses, print_outline, print_vertical_traffic
-from cloister.report.digits import format_bytes, format_count
-from cloister.report.layout import make_table, print_heading, print_line, print_table
+from cloister.forecast.advice import format_noise, format_ratio
+from cloister.forecast.model import Case, PartyBytes, Range
+from cloister.planning.plan import Plan
+from cloister.report.layout import format_bytes, format_count, make_table, print_heading, print_line, print_table
 
 _MOST_COLUMNS = 12
 
@@ -19,8 +19,8 @@ _MOST_COLUMNS = 12
 def print_plan(plan: Plan, console: Console) -> None:
     """Print a plan."""
     k = f"at most {plan.k}" if plan.choose_k else f"{plan.k}"
-    what = "columns" if plan.vertical is not None else "records"
-    console.print(Text(f"{plan.name}: a plan for {k} clusters over the {what} of {plan.parties:,} parties"))
+    held = "columns" if plan.split == "columns" else "records"
+    console.print(Text(f"{plan.name}: a plan for {k} clusters over the {held} of {plan.parties:,} parties"))
     print_line(console, "From the job file and made-up records only: no party's table was opened, nothing was spent.")
     _print_what_runs(plan, console)
     if plan.cases:
@@ -28,12 +28,9 @@ def print_plan(plan: Plan, console: Console) -> None:
         _print_families(plan, console)
     if plan.cases or plan.round_noise:
         _print_noise(plan, console)
-    if plan.vertical is None:
-        _print_traffic(plan, console)
-    else:
-        if plan.vertical.exact_losses:
-            print_exact_losses(plan.vertical, console)
-        print_vertical_traffic(plan, plan.vertical, console)
+    if plan.exact_losses:
+        _print_exact_losses(plan, console)
+    _print_traffic(plan, console)
     for note in plan.notes:
         print_line(console, note)
     print_heading(console, "Advice")
@@ -43,20 +40,8 @@ def print_plan(plan: Plan, console: Console) -> None:
 def _print_what_runs(plan: Plan, console: Console) -> None:
     print_heading(console, "What would run")
     print_line(console, f"Protocol: {plan.protocol}: {plan.why}")
-    own = _own_cases(plan)
-    if plan.vertical is not None:
-        print_outline(plan, plan.vertical, console)
-    elif own:
-        routes = sorted({case.route for case in own})
-        where = {"direct": "on the columns themselves", "projected": "on axes found in noisy second moments"}
-        print_line(
-            console,
-            f"Route: {' or '.join(routes)}: the histogram is laid {' or '.join(where[route] for route in routes)}, "
-            f"with {_span([case.cells for case in own])} cells; then {_span([case.rounds for case in own])} rounds of "
-            f"Lloyd's algorithm. {plan.rounds_max} rounds on the wire, those not needed as zeros.",
-        )
-    else:
-        print_line(console, f"Rounds: {plan.rounds_max}{' at most' if plan.traffic.at_most else ''}.")
+    for sentence in plan.what_runs:
+        print_line(console, sentence)
     if plan.epsilon is not None and plan.delta is not None:
         unit = {"record": "any one record", "client": "any one party's whole table"}[plan.unit or "record"]
         print_line(console, f"Budget: epsilon = {plan.epsilon:g}, delta = {plan.delta:.3g}, for {unit}.")
@@ -66,17 +51,12 @@ def _print_what_runs(plan: Plan, console: Console) -> None:
 
 
 def _own_cases(plan: Plan) -> list[Case]:
-    """The cases of the job's own epsilon."""
+    """Return the cases of the job's own epsilon."""
     return [case for case in plan.cases if case.epsilon == plan.epsilon]
 
 
-def _span(numbers: list[int]) -> str:
-    low, high = min(numbers), max(numbers)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
 def _print_losses(plan: Plan, console: Console) -> None:
-    """Print the table over epsilon; with several sizes, first the one over these."""
+    """Print the table over epsilon; if there are several sizes, print the table over sizes first."""
     if len(plan.records) == 1:
         print_heading(console, f"What to expect of {plan.records[0]:,} records")
         _print_cases(plan, list(plan.cases), console, heading="epsilon")
@@ -121,14 +101,14 @@ def _print_cases(plan: Plan, cases: list[Case], console: Console, *, heading: st
         console,
         "Ranges are over families of made-up records. Loss: mean squared distance to the nearest centre. Noise: "
         "standard deviation of a coordinate of a centre. Smallest "
-        "cluster: how many records one must have, compact and apart from all others, to get a centre in half of the "
-        "runs; the last column is the same for k-means without privacy, which passes over small clusters, too.",
+        "cluster: how many records a compact, separate cluster must have to get a centre in half of the "
+        "runs; the last column is the same for k-means without privacy, which also misses small clusters.",
     )
 
 
 def _print_families(plan: Plan, console: Console) -> None:
     own = _own_cases(plan)
-    print_heading(console, f"Loss over that without privacy at epsilon = {plan.epsilon:g}, by family")
+    print_heading(console, f"Loss / without privacy at epsilon = {plan.epsilon:g}, by family")
     table = make_table("family", *(_size_in_words(plan, case) for case in own))
     for row in zip(*(case.losses for case in own), strict=True):
         table.add_row(row[0].family, *(format_ratio(loss.ratio) for loss in row))
@@ -149,19 +129,39 @@ def _print_noise(plan: Plan, console: Console) -> None:
         table.add_row(Text(column.name), *(_span_of(span, format_noise) for span in spans))
     print_table(console, table)
     if len(plan.columns) > _MOST_COLUMNS:
-        print_line(console, f"and {len(plan.columns) - _MOST_COLUMNS} more columns, the same part of their ranges")
+        print_line(console, f"and {len(plan.columns) - _MOST_COLUMNS} more columns, the same fraction of their ranges")
     if plan.cases:
         print_line(
             console,
-            "How far a centre moves from run to run where clusters are clear; where there are none, k-means itself has "
-            "many answers, and centres move freely among them.",
+            "How much a centre varies from run to run if clusters are clear. If there are none, k-means itself has "
+            "many solutions, and centres move freely among them.",
         )
     else:
-        print_line(console, "Of the last round, which is in the result.")
+        print_line(console, "This is the noise of the last round, which gives the result.")
+
+
+def _print_exact_losses(plan: Plan, console: Console) -> None:
+    """Print what approximation costs where there is no noise."""
+    print_heading(console, "Loss / k-means on whole records, by family")
+    table = make_table("family", "loss")
+    for loss in plan.exact_losses:
+        table.add_row(loss.family, format_ratio(loss.ratio))
+    print_table(console, table)
 
 
 def _print_traffic(plan: Plan, console: Console) -> None:
     print_heading(console, "Traffic" + (" at most" if plan.traffic.at_most else ""))
+    print_table(console, _tabulate_links(plan) if plan.links else _tabulate_parties(plan))
+    memory = ""
+    if plan.memory_bytes is not None:
+        memory = (
+            f" The computing party needs about {format_bytes(plan.memory_bytes)} of memory for ciphertexts and sums."
+        )
+    total = format_bytes(plan.traffic.total_bytes)
+    print_line(console, f"{total} in total, in {plan.traffic.steps} steps, if nobody drops out.{memory}")
+
+
+def _tabulate_parties(plan: Plan) -> Table:
     table = make_table("party", "sent", "received", "messages out", "messages in")
     rows: list[tuple[str, PartyBytes]] = [("each", plan.traffic.other)]
     if plan.traffic.leader != plan.traffic.other:
@@ -175,15 +175,25 @@ def _print_traffic(plan: Plan, console: Console) -> None:
             f"{party.messages_up:,}",
             f"{party.messages_down:,}",
         )
-    print_table(console, table)
-    print_line(
-        console,
-        f"{format_bytes(plan.traffic.total_bytes)} in all, in {plan.traffic.steps} steps, if nobody drops out.",
-    )
+    return table
+
+
+def _tabulate_links(plan: Plan) -> Table:
+    table = make_table("party", "does", "sent", "of that columns", "received", "messages each way", left=2)
+    for link in plan.links:
+        table.add_row(
+            Text(link.name),
+            link.does,
+            format_bytes(link.carried.bytes_up),
+            format_bytes(link.upload_bytes) if link.upload_bytes else "-",
+            format_bytes(link.carried.bytes_down),
+            f"{link.carried.messages_up:,}",
+        )
+    return table
 
 
 def _mark(plan: Plan, epsilon: float) -> str:
-    """Show which epsilon is the job's."""
+    """Format an epsilon; the job's own is marked."""
     return f"(job) {epsilon:g}" if epsilon == plan.epsilon else f"{epsilon:g}"
 
 
@@ -196,7 +206,7 @@ def _size_in_words(plan: Plan, case: Case) -> str:
 
 
 def _span_of(span: Range, write: Callable[[float], str]) -> str:
-    """Write a range, once where both ends read the same."""
+    """Format a range; a single value if both ends look the same."""
     low, high = write(span.low), write(span.high)
     return low if low == high else f"{low} to {high}"
 

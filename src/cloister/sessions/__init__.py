@@ -1,11 +1,11 @@
-"""Sessions: from a job to roles that run, for one party, for the coordinator, or for everybody.
+"""Sessions: from a job to running roles, for one party, for the coordinator, or for everybody.
 
-Reading order: ``tables`` (one party's table), ``alignment`` (a session of its own, before), ``books`` (what a party
-pays), ``assembly`` (who sits where), ``simulation`` (everybody in one process).
+Reading order: ``tables`` (one party's table), ``alignment`` (a session of its own that comes first), ``assembly`` (who
+sits where), ``simulation`` (everybody in one process).
 """
 
 from cloister.sessions.alignment import Aligned, align_job
-from cloister.sessions.simulation import OnLabels, OnRecords, as_setup, label_records, simulate
+from cloister.sessions.simulation import OnLabels, OnRecords, label_records, simulate
 from cloister.sessions.tables import OnTable
 
 __all__ = [
@@ -14,7 +14,6 @@ __all__ = [
     "OnRecords",
     "OnTable",
     "align_job",
-    "as_setup",
     "label_records",
     "simulate",
 ]

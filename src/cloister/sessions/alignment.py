@@ -1,17 +1,19 @@
-"""Alignment: a session of its own, in which parties bring their records into one common order by their IDs.
+"""Alignment: a session of its own, in which parties put their records into one common order by ID.
 
-It runs before a clustering session that needs it, and leaves each party its own `Alignment`; or that is read from the
-file that an earlier session left.
+It runs before a clustering session that needs it and gives each party its own `Alignment`. An `Alignment` can also be
+read from the file that an earlier session wrote.
 """
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from cloister.crypto import Identity, make_entropy
-from cloister.data.alignment_file import load_alignment
-from cloister.data.id_column import read_id_cells
+from cloister.data import read_ids
 from cloister.errors import ConfigError, LocalProtocolError
 from cloister.job import Job, Setup
 from cloister.protocols.align import (
@@ -27,48 +29,49 @@ from cloister.protocols.align import (
     coordinate,
     normalise_ids,
 )
-from cloister.runtime import LocalRun, run_local
-from cloister.runtime.progress import OnProgress
-from cloister.sessions.tables import OwnTable, resolve_form
+from cloister.protocols.align.alignment import decode_alignment, encode_alignment
+from cloister.runtime import LocalRun, OnProgress, run_local
+from cloister.sessions.tables import OwnTable, find_source, resolve_form
+
+_MAX_FILE_BYTES = 2**30
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Aligned:
-    """The parties' alignments, by name; and the session that made them, where one was run."""
+    """The parties' alignments, by name, and the session that made them, if one was run."""
 
     alignments: Mapping[str, Alignment]
     run: LocalRun[AlignmentOutcome] | None = None
 
     @property
     def digest(self) -> str:
-        """Of the alignment, the same at all parties."""
+        """The digest of the alignment, the same for all parties."""
         return next(iter(self.alignments.values())).digest
 
     @property
     def count(self) -> int:
-        """How many records have a place."""
+        """The number of records that have a place."""
         return next(iter(self.alignments.values())).count
 
 
 def align_tables(setup: Setup, tables: Mapping[str, OwnTable], on_progress: OnProgress | None = None) -> Aligned | None:
-    """Align the records of a job's parties, or read how they were aligned earlier; None where the job names no IDs.
+    """Align the records of a job's parties, or read how they were aligned earlier; None if the job names no IDs.
 
     Raises
     ------
     ConfigError
-        If alignments do not fit each other or the tables, or a record that needs one holder has several.
+        If alignments fit neither each other nor the tables, or if a record that needs one holder has several.
     """
     job = setup.job
     ids = {name: table.ids for name, table in tables.items() if table.ids is not None}
     if not ids:
         return None
     mode = Mode(job.protocol.facts.alignment or Mode.INTERSECTION.value)
-    alignments = _load_alignments(setup, ids, {name: table.label for name, table in tables.items()}, mode)
-    if alignments is not None:
-        return Aligned(alignments=alignments)
-    aligned = align_ids(
-        ids, mode=mode, form=resolve_form(job), seed=setup.seed, secure=setup.secure, on_progress=on_progress
-    )
+    aligned = _load_alignments(setup, ids, {name: table.label for name, table in tables.items()}, mode)
+    if aligned is None:
+        aligned = align_ids(
+            ids, mode=mode, form=resolve_form(job), seed=setup.seed, secure=setup.secure, on_progress=on_progress
+        )
     if mode is Mode.UNION:
         _require_one_holder(job, ids, aligned)
     return aligned
@@ -88,30 +91,27 @@ def align_job(
     Parameters
     ----------
     setup
-        Names the parties and their tables; a seed makes the alignment reproducible, and no longer secret.
+        Names the parties and their tables. A seed makes the alignment reproducible, but no longer secret.
     id_column
-        Its name in every table.
+        The name of the ID column in every table.
     mode, form
-        Which IDs get a place, and what makes two equal.
+        Which IDs get a place, and when two IDs are equal.
     sources
-        Tables by party name in place of the job's files.
+        Tables by party name, in place of the job's files.
     on_progress
         Told about each step.
 
     Raises
     ------
     DataError
-        If a table cannot be read, or a row has no ID of its own. Nothing has been sent then.
+        If a table cannot be read, or a row has no ID of its own. Nothing has been sent by then.
     """
     ids: dict[str, list[bytes]] = {}
     for party in setup.job.parties:
         if not setup.job.find_columns(party):
             continue  # it holds no records
-        source = (sources or {}).get(party.name, setup.own_side(party.name).data)
-        if source is None:
-            raise ConfigError(f"party {party.name!r} must have a table; got none. Give its data in the job.")
-        label = f"party {party.name!r} ({source})" if sources is None else f"party {party.name!r}"
-        cells = read_id_cells(source, id_column, label=label)
+        source, label = find_source(setup, party, sources or {})
+        cells = read_ids(source, id_column, label=label)
         ids[party.name] = normalise_ids(cells, form, label=label, column=id_column)
     return align_ids(ids, mode=mode, form=form, seed=setup.seed, secure=setup.secure, on_progress=on_progress)
 
@@ -125,9 +125,9 @@ def align_ids(
     secure: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Aligned:
-    """Align IDs that are in normal form already; parameters as for :func:`align_job`.
+    """Align IDs that are already in normal form; parameters as for :func:`align_job`.
 
-    One thread: the library's group operations hold Python's lock, so that a second thread gains nothing.
+    It runs in one thread: the library's group operations hold Python's lock, so a second thread gains nothing.
     """
     identities = [Identity(make_entropy(f"identity of {name}", seed=seed, secure=secure)) for name in ids]
     terms = Terms(mode=mode, form=form, directory=tuple(identity.public_bytes for identity in identities))
@@ -151,34 +151,76 @@ def align_ids(
     )
     alignments = {name: party.alignment for name, party in zip(ids, parties, strict=True)}
     if len({(alignment.digest, alignment.count) for alignment in alignments.values()}) != 1:
-        raise LocalProtocolError("all parties must end with one digest; they do not: this is a bug.")
+        raise LocalProtocolError("all parties must end with the same digest; they do not: this is a bug.")
     return Aligned(alignments=alignments, run=run)
 
 
 def _load_alignments(
     setup: Setup, ids: Mapping[str, list[bytes]], labels: Mapping[str, str], mode: Mode
-) -> Mapping[str, Alignment] | None:
-    """Load the files that own sides name and hold them against each other and the tables; None if they name none."""
-    files = {name: setup.own_side(name).alignment for name in ids}
-    given = {name: path for name, path in files.items() if path is not None}
-    if not given:
+) -> Aligned | None:
+    """Load the alignments that own sides name and check them against each other and the tables; None without any."""
+    files = {name: path for name in ids if (path := setup.own_side(name).alignment) is not None}
+    if not files:
         return None
-    missing = sorted(files.keys() - given.keys())
-    if missing:
-        raise ConfigError(
-            f"an alignment must be given for every party or for none; party {missing[0]!r} has none. "
-            "Run: cloister align JOB.TOML --id COLUMN --out FOLDER. It writes one for each."
-        )
-    alignments = {name: load_alignment(path) for name, path in given.items()}
+    alignments = {name: load_alignment(path) for name, path in files.items()}
     check_alignments(alignments, {name: len(of_party) for name, of_party in ids.items()}, mode=mode)
     for name, alignment in alignments.items():
         check_ids(alignment, ids[name], label=labels[name])
-    return alignments
+    return Aligned(alignments=alignments)
 
 
 def _require_one_holder(job: Job, ids: Mapping[str, list[bytes]], aligned: Aligned) -> None:
     if sum(map(len, ids.values())) != aligned.count:
         raise ConfigError(
-            f"every ID in column {job.data.id!r} must be held by one party; some are held by several, and their "
-            "records would be added up. Decide who contributes them."
+            f"every ID in column {job.data.id!r} must be held by exactly one party; some are held by several, so their "
+            "records would be counted repeatedly. Decide who contributes them."
         )
+
+
+def load_alignment(path: str | Path) -> Alignment:
+    """Read one party's alignment.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be read or is not an alignment.
+    """
+    path = Path(path)
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise ConfigError(
+            f"the alignment must be a readable file; got {path}: {error.strerror or type(error).__name__}. "
+            "'cloister align' writes one for each party."
+        ) from None
+    if len(raw) > _MAX_FILE_BYTES:
+        raise ConfigError(f"an alignment must have at most {_MAX_FILE_BYTES} bytes; {path} has more. Is it a table?")
+    return decode_alignment(raw, str(path))
+
+
+def save_alignment(alignment: Alignment, path: str | Path, *, overwrite: bool = False) -> None:
+    """Write one party's alignment to a file that only its owner may read.
+
+    Raises
+    ------
+    ConfigError
+        If the file exists and may not be replaced, or if it cannot be written.
+    """
+    path = Path(path)
+    if path.exists() and not overwrite:
+        raise ConfigError(f"an alignment must go to a new file; {path} exists. Choose another place, or --overwrite.")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, fresh = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)  # readable by its owner only
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(encode_alignment(alignment))
+            Path(fresh).replace(path)
+        finally:
+            Path(fresh).unlink(missing_ok=True)
+    except OSError as error:
+        raise ConfigError(
+            f"the alignment must go to a writable place; got {path}: "
+            f"{error.strerror or type(error).__name__}. Choose another place."
+        ) from None

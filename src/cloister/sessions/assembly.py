@@ -1,45 +1,45 @@
-"""Assembly: from a job to roles that can run, for ONE party, for the coordinator, or for everybody.
+"""Assembly: from a job to roles that are ready to run, for ONE party, for the coordinator, or for everybody.
 
-Every participant computes the public side (`open_session`) for itself, from the job and from what everyone knows. Then a
-party takes its seat with its own table and its own books, and the coordinator with neither. A simulation seats everybody
-in one process; a deployment seats one.
+Every participant computes the public side (`open_session`) itself, from the job and from what everyone knows. A party
+then takes its seat with its own table and its own books; the coordinator has neither. A simulation seats everybody in
+one process; a deployment seats one participant.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cloister.crypto import Entropy
-from cloister.data.aligned_table import AlignedTable
-from cloister.errors import DataError
-from cloister.job import Job, OwnSide
-from cloister.privacy.books import Books
+from cloister.data.common_order import AlignedTable
+from cloister.errors import ConfigError, DataError
+from cloister.job import COORDINATOR, Job, OwnSide
+from cloister.privacy.books import Books, Charges, make_sampler, open_books, open_coordinator_duty
+from cloister.privacy.ledger import Ledger, LedgerSession, fingerprint_label, fingerprint_records
 from cloister.privacy.release import NoiseDuty
-from cloister.protocol import Charges, Clustering, OwnInput, PublicInput, find_protocol
-from cloister.roles import Coordinator, Party, Seat
+from cloister.protocol import Clustering, Coordinator, OwnInput, Party, PublicInput, Seat, resolve_protocol
 from cloister.sessions.alignment import Aligned
-from cloister.sessions.books import make_sampler, open_books, open_coordinator_duty
 from cloister.sessions.tables import OwnTable
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Session:
-    """The public side of one clustering session, the same at everyone who takes part.
+    """The public side of one clustering session, the same for everyone who takes part.
 
     Attributes
     ----------
     job
-        What runs: the job that was agreed, or the one that stands in for it.
+        The job that runs: the one that was agreed, or its stand-in.
     protocol, agreed, charges
-        Its protocol, what that protocol agreed on, and what is paid.
+        Its protocol, the parameters agreed on, and what is charged.
     id
-        Which session this is.
+        The session's ID.
     notes
-        What the reader of its result must know about how it came about.
+        What the reader of the result must know about how the job was chosen.
     """
 
     job: Job
@@ -68,54 +68,81 @@ def open_session(job: Job, directory: tuple[bytes, ...], public: PublicInput, *,
     directory
         The parties' public identities, in the job's order.
     public
-        What everyone knows besides.
+        What else everyone knows.
     session
-        Which session this is.
+        The session's ID.
     """
-    protocol, notes = find_protocol(job), ()
-    stand_in = protocol.stand_in(job, public)
-    if stand_in is not None:
-        job, notes = stand_in.job, (stand_in.why,)
-        protocol = find_protocol(job)
+    job, protocol, why = resolve_protocol(job, public)
     agreed = protocol.agree(job, directory, public)
-    return Session(
-        job=job, protocol=protocol, agreed=agreed, charges=protocol.charges(agreed), id=session, notes=notes
-    )
+    return Session(job=job, protocol=protocol, agreed=agreed, charges=protocol.charges(agreed), id=session, notes=why)
 
 
-def seat_party(session: Session, seat: Seat, own: OwnInput, side: OwnSide, *, seed: int | None, cache: Any) -> SeatedParty:
-    """Seat ONE party. Its books are open and nothing is paid yet (`cloister.sessions.books.prepay`).
+def seat_party(
+    session: Session, seat: Seat, own: OwnInput, side: OwnSide, table: OwnTable, *, seed: int | None, cache: Any
+) -> SeatedParty:
+    """Seat ONE party. Its books are open and nothing has been paid yet (`cloister.privacy.books.prepay`).
 
     Parameters
     ----------
     session, seat
         What was agreed, and the party's place in it.
-    own, side
-        What it brings, and where its ledger is.
+    own, side, table
+        Its input, where its ledger is, and the whole table by which the ledger recognises its records.
     seed
-        Makes its noise reproducible, and no longer secret.
+        Makes its noise reproducible, but no longer secret.
     cache
-        What it shares with others in the same process.
+        What it shares with the other parties in the same process.
+
+    Raises
+    ------
+    BudgetError
+        If all rounds together exceed the budget.
     """
     books, duty = None, None
     name = session.job.parties[seat.number - 1].name
     if session.charges is not None and session.charges.parties_pay:
-        books = open_books(session.job, name, side, own.records, charges=session.charges, session=session.id)
+        books = open_books(name, charges=session.charges, ledger=_open_ledger(session, session.charges, side, table))
         duty = NoiseDuty(charger=books, sampler=make_sampler(name, seed))
     role = session.protocol.seat(session.agreed, seat, own, duty=duty, cache=cache)
     return SeatedParty(role=role, books=books)
 
 
+def _open_ledger(session: Session, charges: Charges, side: OwnSide, table: OwnTable) -> LedgerSession | None:
+    """Open one party's ledger; None for a party that holds no records."""
+    if side.ledger is None or table.table is None:
+        return None
+    _make_folder(side.ledger.parent)
+    ledger = Ledger(side.ledger)
+    if side.dataset is None:
+        rows = table.table.raw_batches()
+        fingerprint = fingerprint_records(rows, columns=table.table.dimensions, salt=ledger.salt)
+    else:
+        fingerprint = fingerprint_label(side.dataset, salt=ledger.salt)
+    return ledger.open_session(fingerprint=fingerprint, job=session.job.name, session=session.id, budget=charges.budget)
+
+
+def _make_folder(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"ledger.path must be a folder, with one file per party in it; got the file {folder}.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise ConfigError(f"ledger.path must be a folder that can be created; got {folder}: {reason}.") from None
+
+
 def seat_coordinator(
     session: Session, entropy: Entropy, *, seed: int | None
 ) -> tuple[Coordinator[Any], NoiseDuty | None]:
-    """Seat the coordinator; returns its role, and its books where it adds the noise."""
-    duty = None if session.charges is None else open_coordinator_duty(session.charges, seed)
+    """Seat the coordinator; return its role, and its books if it adds the noise."""
+    duty = None
+    if session.charges is not None:
+        duty = open_coordinator_duty(session.charges, make_sampler(COORDINATOR, seed))
     return session.protocol.coordinate(session.agreed, session=session.id, entropy=entropy, duty=duty), duty
 
 
 def take_input(job: Job, party: str, table: OwnTable, aligned: Aligned | None, public: PublicInput) -> OwnInput:
-    """Return what ONE party brings: its table, or the part of it that has a place in the common order."""
+    """Return ONE party's input: its table, or the part of it that has a place in the common order."""
     if job.protocol.facts.split == "rows":
         assert table.table is not None
         places = None if aligned is None else aligned.alignments[party].places
@@ -124,29 +151,29 @@ def take_input(job: Job, party: str, table: OwnTable, aligned: Aligned | None, p
     assert records is not None
     if table.table is None or aligned is None:
         if table.table is not None and table.table.check().records != records:
-            raise DataError(f"{table.label}: it must have as many rows as all others, {records}; it has other ones.")
+            raise DataError(f"{table.label}: the table must have {records} rows, like all others; it does not.")
         return OwnInput(records=AlignedTable(table.table, np.arange(records, dtype=np.int64)))
     return OwnInput(records=AlignedTable(table.table, aligned.alignments[party].rows))
 
 
-def know_publicly(
-    job: Job, tables: Mapping[str, OwnTable], aligned: Aligned | None, server: Any = None
+def know_alignment(
+    job: Job, tables: Mapping[str, OwnTable], aligned: Aligned | None, public: PublicInput
 ) -> PublicInput:
-    """Return what everyone knows once records are aligned: how many there are, and in which order."""
+    """Add what everyone knows once records are aligned: their number and their order."""
     if aligned is not None:
-        return PublicInput(server=server, records=aligned.count, alignment=aligned.digest)
+        return replace(public, records=aligned.count, alignment=aligned.digest)
     if job.protocol.facts.split == "rows":
-        return PublicInput(server=server)
+        return public
     counts = {name: table.table.check().records for name, table in tables.items() if table.table is not None}
     if len(set(counts.values())) != 1:
         raise DataError(
-            "tables with data.aligned = true must have equally many rows, in the same order; got "
+            "tables with data.aligned = true must have the same number of rows, in the same order; got "
             + ", ".join(f"{name} {count}" for name, count in counts.items())
             + '. Remove aligned and name the column of IDs: [data] id = "COLUMN".'
         )
-    return PublicInput(server=server, records=next(iter(counts.values())))
+    return replace(public, records=next(iter(counts.values())))
 
 
 def list_books(parties: Sequence[SeatedParty]) -> tuple[Books, ...]:
-    """Return the books of those that keep some."""
+    """Return the books of the parties that keep any."""
     return tuple(party.books for party in parties if party.books is not None)

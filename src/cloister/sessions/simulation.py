@@ -1,6 +1,6 @@
-"""A job in one process: everybody is seated on the local runtime, with the messages they would send.
+"""A job in one process: everybody runs on the local runtime and exchanges the messages of a deployment.
 
-The roles are the ones that a deployment would run. What only a simulator can do is kept apart and labelled: it holds
+The roles are those that a deployment would run. What only a simulator can do is kept separate and labelled: it holds
 every table, so it can compute the loss over all records and compare it with k-means on one joint table.
 """
 
@@ -18,37 +18,46 @@ from typing import Any
 
 import numpy as np
 
-from cloister.columns import to_original, to_unit
 from cloister.crypto import Identity, make_entropy
 from cloister.data import Table, open_table
 from cloister.errors import ConfigError, LocalProtocolError
 from cloister.job import COORDINATOR, Job, Setup
-from cloister.numeric import FixedPoint
-from cloister.protocol import Finding, LabelSession, Learns, OwnInput, PublicInput, Roles, Story, find_protocol
-from cloister.records import FloatArray, Records
+from cloister.job.refusals import check_choice
+from cloister.privacy.books import JobBooks, prepay
+from cloister.privacy.units import Learns
+from cloister.protocol import (
+    SERVER,
+    Coordinator,
+    Explanation,
+    Finding,
+    LabelSession,
+    OwnInput,
+    Party,
+    PublicInput,
+    Roles,
+    Seat,
+    find_protocol,
+    read_public_input,
+)
 from cloister.report.evaluation import evaluate_centres
 from cloister.report.labels import PartyLabels
 from cloister.report.result import Evaluation, Learned, NetworkTime, PartyTraffic, Result
-from cloister.roles import Coordinator, Party, Seat
-from cloister.runtime import NETWORKS, LocalRun, run_local
-from cloister.runtime.local import Traffic
-from cloister.runtime.progress import OnProgress
+from cloister.runtime import NETWORKS, LocalRun, OnProgress, Traffic, run_local
 from cloister.sessions.alignment import Aligned, align_tables
 from cloister.sessions.assembly import (
-    know_publicly,
+    know_alignment,
     list_books,
     open_session,
     seat_coordinator,
     seat_party,
     take_input,
 )
-from cloister.sessions.books import JobBooks, prepay
-from cloister.sessions.tables import SERVER, OnTable, OwnTable, check_source_names, open_own_table, read_server
+from cloister.sessions.tables import OnTable, OwnTable, check_source_names, open_own_table
 
 OnLabels = Callable[[PartyLabels], None]
-"""Told the labels of a party that is granted them; for that party's eyes."""
-OnRecords = Callable[[Sequence[Records]], None]
-"""Told the records of all parties in [-1, 1]^d: what only a simulator has. For pictures that show them."""
+"""Receives the labels of a party that is granted them; only that party may see them."""
+OnRecords = Callable[[Sequence[Table]], None]
+"""Receives the records of all parties in [-1, 1]^d, which only a simulator has; for pictures that show them."""
 
 
 def simulate(
@@ -62,31 +71,31 @@ def simulate(
     on_labels: OnLabels | None = None,
     on_records: OnRecords | None = None,
 ) -> Result:
-    """Run a job and return what its parties would have in their hands afterwards.
+    """Run a job and return what its parties would hold afterwards.
 
     Parameters
     ----------
     job
-        What was agreed, with everybody's own side if it came from a job file.
+        What was agreed; with everybody's own side if it came from a job file.
     sources
         Tables by party name (paths, DataFrames, Arrow tables, arrays) in place of files.
     seed
-        Makes the run reproducible, and its masks and noise no longer secret.
+        Makes the run reproducible, but its masks and noise no longer secret.
     evaluate
-        Compute the loss over all records and that of k-means on one joint table; a pass or two over every table.
+        Compute the loss over all records and that of k-means on one joint table: one or two passes over every table.
     on_progress, on_table
-        Told about each step, and about each party's table once it has been checked.
+        Called with each step, and with each party's table once it has been checked.
     on_labels
-        Told the labels of each party that the job grants them to. They are in no result.
+        Called with the labels of each party that the job grants them to. No result contains labels.
     on_records
-        Told the records of all parties.
+        Called with the records of all parties.
 
     Raises
     ------
     CloisterError
-        If the job, a table or the run does not hold what it must. Nothing has been sent when a table is at fault.
+        If the job, a table or the run breaks a rule. If a table is at fault, nothing has been sent.
     """
-    setup = as_setup(job, seed=seed)
+    setup = Setup.of(job) if seed is None else replace(Setup.of(job), seed=seed)
     simulation = _Simulation.open(setup, sources or {}, on_progress=on_progress, on_table=on_table)
     clustered = simulation.cluster()
     if on_labels is not None:
@@ -110,62 +119,56 @@ def label_records(
     on_progress: OnProgress | None = None,
     on_table: OnTable | None = None,
 ) -> tuple[PartyLabels, ...]:
-    """Label new records with the centres and cells of a result, where columns are at several parties.
+    """Label new records with the centres and cells of a result whose columns are split across parties.
 
     Nothing is charged: labels are not differentially private.
 
     Parameters
     ----------
     result
-        From a run over columns at several parties.
+        From a run over split columns.
     job
-        A job whose tables are the new records: the same columns, bounds and k, split as the result's were, and
-        ``labels`` in ``[protocol]``.
+        A job whose tables are the new records: with the same columns, bounds, k and split as the result, and
+        with ``labels`` in ``[protocol]``.
     sources, on_progress, on_table
         As in `simulate`.
 
     Raises
     ------
     ConfigError
-        If the job does not fit the result, or grants labels to nobody.
+        If the job does not match the result or grants labels to nobody.
     """
-    setup = as_setup(job)
+    setup = Setup.of(job)
     job = setup.job
     if result.protocol != job.protocol.name or not result.codebooks:
         raise ConfigError(
-            f"the result must be of the job's protocol, {job.protocol.name}, with columns at several parties; got "
+            f"the result must be from the job's protocol, {job.protocol.name}, over split columns; got "
             f"{result.protocol}. Name a table instead of a job."
         )
     if sorted(job.columns, key=lambda column: column.name) != sorted(result.columns, key=lambda column: column.name):
-        raise ConfigError("the job's [columns] must be the result's, with the same bounds; got others.")
+        raise ConfigError("the job's [columns] and their bounds must be the result's; got others.")
     if job.k != result.k:
         raise ConfigError(f"clusters.k must be the result's, {result.k}; got {job.k}.")
     order = [[column.name for column in result.columns].index(column.name) for column in job.columns]
     finding = Finding(
-        centres=np.ascontiguousarray(to_unit(result.centres, result.columns)[:, order]),
+        centres=job.to_unit(np.ascontiguousarray(result.centres[:, order])),
         rounds=result.rounds,
         codebooks=result.codebooks,
     )
     simulation = _Simulation.open(setup, sources or {}, on_progress=on_progress, on_table=on_table)
-    found = simulation.hand_out_labels(finding)
+    found = simulation.distribute_labels(finding)
     if found is None:
         raise ConfigError('the job must say who gets labels; got nobody. Write labels = ["PARTY"] in [protocol].')
     return found[1]
 
 
-def as_setup(job: Job | Setup, *, seed: int | None = None) -> Setup:
-    """Return a job with everybody's own side; that of a bare job is what the caller hands in."""
-    setup = Setup(job=job) if isinstance(job, Job) else job
-    return setup if seed is None else replace(setup, seed=seed)
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Clustered:
-    """What a clustering session leaves."""
+    """The outcome of a clustering session."""
 
     run: LocalRun[Any]
     finding: Finding
-    story: Story
+    explanation: Explanation
     labels: tuple[PartyLabels, ...]
 
 
@@ -190,13 +193,15 @@ class _Simulation:
         on_progress: OnProgress | None,
         on_table: OnTable | None,
     ) -> _Simulation:
-        """Open and check every table before anything is sent, align where the job says so, and draw identities."""
+        """Open and check every table before anything is sent, align if the job says so, and draw identities."""
         job = setup.job
         check_source_names(job, sources)
+        if setup.network is not None:
+            check_choice(("network", "model"), setup.network, NETWORKS)
         tables = {party.name: open_own_table(setup, party, sources, on_table) for party in job.parties}
-        server = read_server(setup, sources.get(SERVER))
+        public = read_public_input(setup, sources.get(SERVER))
         aligned = align_tables(setup, tables, on_progress)
-        public = know_publicly(job, tables, aligned, server)
+        public = know_alignment(job, tables, aligned, public)
         return cls(
             setup=setup,
             tables=tables,
@@ -214,7 +219,7 @@ class _Simulation:
         return tuple(identity.public_bytes for identity in self.identities)
 
     def cluster(self) -> _Clustered:
-        """Run the clustering session, and the one that hands out labels."""
+        """Run the clustering session, and the one that distributes labels."""
         setup, seed = self.setup, self.setup.seed
         session = open_session(
             setup.job, self.directory, self.public, session=make_entropy("session", seed=seed).bytes(16)
@@ -223,7 +228,15 @@ class _Simulation:
         with ExitStack() as stack:
             cache = protocol.make_cache(session.agreed, Lock())
             seated = [
-                seat_party(session, self._seat(number, session.id), own, setup.own_side(name), seed=seed, cache=cache)
+                seat_party(
+                    session,
+                    self._seat(number, session.id),
+                    own,
+                    setup.own_side(name),
+                    self.tables[name],
+                    seed=seed,
+                    cache=cache,
+                )
                 for number, (name, own) in enumerate(self.inputs.items(), start=1)
             ]
             coordinator, duty = seat_coordinator(session, make_entropy(COORDINATOR, seed=seed), seed=seed)
@@ -240,21 +253,25 @@ class _Simulation:
                 prepay(books.parties, charges.prepaid)
             parties = [one.role for one in seated]
             for party in parties:
-                stack.callback(protocol.close, party)  # keys are wiped also where the session is given up
+                stack.callback(protocol.close, party)  # wipes keys even if the session is aborted
             run = self._run(protocol, session.agreed, coordinator, parties, session.id)
             findings = [protocol.find(session.agreed, party, run.result) for party in parties]
             finding = _find_common([found for found in findings if found is not None])
-            story = protocol.tell(
+            explanation = protocol.explain(
                 session.job, session.agreed, finding, run.result, None if books is None else books.make_card
             )
-        story = replace(story, notes=(*session.notes, *story.notes, *self._describe_alignment()))
-        labelled = self.hand_out_labels(finding)
+        about_books = () if books is None or explanation.card is None else books.describe_ledgers(explanation.card)
+        notes = (*session.notes, *explanation.notes, *about_books, *self._describe_alignment())
+        explanation = replace(explanation, notes=notes)
+        labelled = self.distribute_labels(finding)
         if labelled is None:
-            return _Clustered(run=run, finding=finding, story=story, labels=())
-        return _Clustered(run=_join_runs(run, labelled[0]), finding=finding, story=story, labels=labelled[1])
+            return _Clustered(run=run, finding=finding, explanation=explanation, labels=())
+        return _Clustered(
+            run=_join_runs(run, labelled[0]), finding=finding, explanation=explanation, labels=labelled[1]
+        )
 
-    def hand_out_labels(self, finding: Finding) -> tuple[LocalRun[Any], tuple[PartyLabels, ...]] | None:
-        """Run the session in which parties get the labels of their records; None where nobody is granted any."""
+    def distribute_labels(self, finding: Finding) -> tuple[LocalRun[Any], tuple[PartyLabels, ...]] | None:
+        """Run the session in which parties get the labels of their records; None if nobody is granted any."""
         job, seed = self.setup.job, self.setup.seed
         labelling = find_protocol(job).label_session(job, self.directory, self.public, finding)
         if labelling is None:
@@ -274,7 +291,7 @@ class _Simulation:
         return run, tuple(self._name_labels(labelling, number, parties[number - 1]) for number in labelling.granted)
 
     def join_records(self) -> Sequence[Table]:
-        """Return whole records in the job's column order: what only a simulator can."""
+        """Return whole records in the job's column order, which only a simulator can do."""
         job = self.setup.job
         if job.protocol.facts.split == "rows":
             return [table.table for table in self.tables.values() if table.table is not None]
@@ -284,9 +301,9 @@ class _Simulation:
             held = [positions[column.name] for column in job.find_columns(party)]
             if held:
                 joined[:, held] = np.concatenate(list(self.inputs[party.name].records.batches()))
-        grid = FixedPoint(job.protocol.grid_bits)
+        grid = job.protocol.grid
         label = "the columns of all parties"
-        return [open_table(to_original(joined, job.columns), job.columns, fixed_point=grid, label=label)]
+        return [open_table(job.to_original(joined), job.columns, fixed_point=grid, label=label)]
 
     def _seat(self, number: int, session: bytes, prefix: str = "") -> Seat:
         return Seat(
@@ -314,35 +331,35 @@ class _Simulation:
     def _describe_alignment(self) -> tuple[str, ...]:
         if self.aligned is not None and self.aligned.run is not None:
             return (
-                "IDs were aligned privately first: what that told whom is in docs/align.md, and its messages are not "
-                "in the traffic.",
+                "IDs were first aligned privately: docs/align.md says who learned what from that. Its messages are not "
+                "counted in the traffic.",
             )
         if self.aligned is None and self.setup.job.protocol.facts.split == "columns":
-            return ("Rows were taken to be in the same order at all parties, as the job says; nothing can check that.",)
+            return ("The job says that all tables have their rows in the same order; nothing can check that.",)
         return ()
 
     def _name_labels(self, labelling: LabelSession, number: int, party: Party) -> PartyLabels:
-        """Put one party's labels in the order of its table, each with its ID or row."""
+        """Put one party's labels into the order of its table, each with its ID or row."""
         name = self.setup.job.parties[number - 1].name
         table, labels = self.tables[name], labelling.read(party)
         rows = np.arange(len(labels)) if self.aligned is None else self.aligned.alignments[name].rows
         order = np.argsort(rows, kind="stable")
         own_rows = rows[order].tolist()
-        cells = table.id_cells
+        cells = None if table.table is None else table.table.id_cells
         keys: list[object] = [row + 1 for row in own_rows] if cells is None else [cells[row] for row in own_rows]
         key_name = self.setup.job.data.id or "row"
         return PartyLabels(party=name, key_name=key_name, keys=keys, labels=labels[order])
 
 
 def _find_common(found: Sequence[Finding]) -> Finding:
-    """Return what the parties ended with; those who stayed to the end must agree to the last bit."""
+    """Return the common finding; parties that stayed to the end must agree to the last bit."""
     if not found or any(not np.array_equal(one.centres, found[0].centres) for one in found[1:]):
-        raise LocalProtocolError("all parties that finish must have the same centres; they do not: this is a bug.")
+        raise LocalProtocolError("all parties that finish must have the same centres; they differ: this is a bug.")
     return found[0]
 
 
 def _join_runs(first: LocalRun[Any], second: LocalRun[Any]) -> LocalRun[Any]:
-    """Return two sessions of the same parties as one: what they took together; its outcome is the first one's."""
+    """Merge two sessions of the same parties: their traffic is added up; the outcome is the first one's."""
     both = {
         party: Traffic(
             **{name: count + getattr(second.traffic[party], name) for name, count in asdict(traffic).items()}
@@ -361,30 +378,32 @@ def _join_runs(first: LocalRun[Any], second: LocalRun[Any]) -> LocalRun[Any]:
 
 
 def _make_result(setup: Setup, clustered: _Clustered, evaluation: Evaluation | None) -> Result:
-    job, story, finding = setup.job, clustered.story, clustered.finding
-    seeded = f"Made with seed {setup.seed}: reproducible, and whoever knows the seed can remove every mask."
+    job, explanation, finding = setup.job, clustered.explanation, clustered.finding
+    seeded = f"Made with seed {setup.seed}: reproducible, but anyone who knows the seed can remove every mask."
     return Result(
         name=job.name,
         protocol=job.protocol.name,
         variant=job.protocol.variant_in_words,
         columns=job.columns,
-        centres=to_original(finding.centres, job.columns),
+        centres=job.to_original(finding.centres),
         rounds=finding.rounds,
         parties=_list_traffic(job, clustered.run),
-        leakage=_list_learned(story),
-        breaks_if=story.leakage.breaks_if,
+        leakage=_list_learned(explanation),
+        breaks_if=explanation.leakage.breaks_if,
         transcript_sha256=None if setup.seed is None else clustered.run.transcript_sha256,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         cloister_version=version("cloister"),
-        fractional_bits=job.protocol.grid_bits if story.fractional_bits is None else story.fractional_bits,
-        ring_bits=story.ring_bits,
+        fractional_bits=job.protocol.grid.fractional_bits
+        if explanation.fractional_bits is None
+        else explanation.fractional_bits,
+        ring_bits=explanation.ring_bits,
         seeded=setup.seed is not None,
         evaluation=evaluation,
         network=None
         if setup.network is None
         else NetworkTime(model=setup.network, simulated_s=clustered.run.network_s or 0.0),
-        notes=story.notes if setup.seed is None else (*story.notes, seeded),
-        card=story.card,
+        notes=explanation.notes if setup.seed is None else (*explanation.notes, seeded),
+        card=explanation.card,
         cluster_records=finding.cluster_records,
         cluster_records_noise=finding.cluster_records_noise,
         released_records=finding.released_records,
@@ -407,13 +426,13 @@ def _list_traffic(job: Job, run: LocalRun[Any]) -> tuple[PartyTraffic, ...]:
     )
 
 
-def _list_learned(story: Story) -> tuple[Learned, ...]:
-    """The leakage table in words, one line for each role and degree."""
-    flawed = story.card is not None and bool(story.card.flaw)
+def _list_learned(explanation: Explanation) -> tuple[Learned, ...]:
+    """Put the leakage table into words, one line per role and degree."""
+    flawed = explanation.card is not None and bool(explanation.card.flaw)
     rows = []
-    for (role, learns), group in groupby(story.leakage.rows, key=lambda row: (row.role, row.learns)):
-        name = {"coordinator": f"the {story.middleman}", "party": "each party"}[role]
+    for (role, learns), group in groupby(explanation.leakage.rows, key=lambda row: (row.role, row.learns)):
+        name = {"coordinator": f"the {explanation.middleman}", "party": "each party"}[role]
         how = "with noise that proves nothing" if flawed and learns is Learns.NOISY else learns.value
         rows.append(Learned(role=name, what="; ".join(row.meaning for row in group), how=how))
-    note = f"public; see {story.leakage.source}"
-    return (*rows, Learned(role="everyone", what=story.public, how="exactly", note=note))
+    note = f"public; see {explanation.leakage.source}"
+    return (*rows, Learned(role="everyone", what=explanation.public, how="exactly", note=note))

@@ -1,0 +1,217 @@
+"""What a forecast holds: frozen values, all from the job and from made-up records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from cloister.privacy.units import LeakageTable
+from cloister.runtime import OnProgress
+
+
+@dataclass(frozen=True, kw_only=True)
+class Range:
+    """The minimum and the maximum over the families that were tried."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Size:
+    """A size of the job that is tried: the number of records of all parties together, and of parties."""
+
+    records: int
+    parties: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FamilyLoss:
+    """How good the centres were on one family of made-up records."""
+
+    family: str
+    ratio: float
+    """The ratio of the loss to that of k-means without privacy on the same records, averaged over the runs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """What to expect for one number of records and one epsilon; at client level, for one number of parties.
+
+    Attributes
+    ----------
+    epsilon, records, parties
+        What the case is for. At client level, records are in proportion to parties.
+    route
+        What the histogram is over: the columns, axes found in noisy second moments, or the joint cells of parties that
+        hold different columns.
+    cells, rounds
+        Cells of the histogram, and rounds of Lloyd's algorithm that are needed.
+    losses
+        One per family.
+    centre_noise
+        The standard deviation from run to run of a coordinate of a centre of average size, columns scaled to [-1, 1],
+        over the families whose clusters all have about that size.
+    smallest_cluster
+        Records that a compact, separate cluster must have to get a centre in half of the runs. None if
+        not even one of average size does, or if it was not looked for.
+    smallest_without_privacy
+        The same for k-means without privacy, which may also spend a centre elsewhere.
+    looked_for_smallest
+        Whether they were looked for.
+    """
+
+    epsilon: float
+    records: int
+    parties: int
+    route: Literal["direct", "projected", "joint"]
+    cells: int
+    rounds: int
+    losses: tuple[FamilyLoss, ...]
+    centre_noise: Range
+    smallest_cluster: int | None
+    smallest_without_privacy: int | None
+    looked_for_smallest: bool
+
+    @property
+    def loss_ratio(self) -> Range:
+        """The range of loss ratios over all families."""
+        ratios = [loss.ratio for loss in self.losses]
+        return Range(low=min(ratios), high=max(ratios))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundNoise:
+    """What to expect from noisy Lloyd for one number of records: the noise of the last round on a centre."""
+
+    records: int
+    centre_noise: float
+    """The standard deviation of a coordinate of a centre of average size, columns scaled to [-1, 1]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartyBytes:
+    """What one party's link carries if nobody drops out."""
+
+    bytes_up: int
+    bytes_down: int
+    messages_up: int
+    messages_down: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrafficForecast:
+    """The bytes and messages of a session if nobody drops out.
+
+    Attributes
+    ----------
+    steps
+        Exchanges between the coordinator and the parties, one after another.
+    leader
+        Party 1, which seals the common seed to the others.
+    other
+        Each other party; in a ring, the one with the most bytes.
+    total_bytes
+        The bytes of all parties, in both directions.
+    at_most
+        Whether the run may end earlier.
+    uneven
+        Whether some parties carry less than ``other``.
+    """
+
+    steps: int
+    leader: PartyBytes
+    other: PartyBytes
+    total_bytes: int
+    at_most: bool = False
+    uneven: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartyLink:
+    """What one party does and what its link carries, where parties differ.
+
+    Attributes
+    ----------
+    name, does
+        The party's name, and what it does, in words.
+    carried
+        What its link carries.
+    upload_bytes
+        The part of that which is its encrypted columns; 0 if it has none.
+    """
+
+    name: str
+    does: str
+    carried: PartyBytes
+    upload_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanRequest:
+    """What to make a plan for.
+
+    Attributes
+    ----------
+    sizes
+        The sizes of the job to try, ascending.
+    records
+        The number of records if the job declares it or the user guesses it; else None.
+    guessed
+        Whether it is a guess.
+    epsilons
+        To compare with the job's own; None for the default ones.
+    quick
+        Try less.
+    on_progress
+        Called after each family of made-up records.
+    """
+
+    sizes: tuple[Size, ...]
+    records: int | None = None
+    guessed: bool = False
+    epsilons: tuple[float, ...] | None = None
+    quick: bool = False
+    on_progress: OnProgress | None = None
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of records to try."""
+        return tuple(size.records for size in self.sizes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecast:
+    """The part of a plan that its protocol fills.
+
+    Attributes
+    ----------
+    leakage
+        Who learns what, and which coalition breaks it.
+    who_adds_noise
+        In words; None without noise.
+    rounds_max, traffic
+        Rounds on the wire, needed or not; messages and bytes.
+    what_runs
+        How the job runs, a sentence or two each; by default the number of rounds.
+    cases, round_noise, notes, advice
+        As in `Plan`.
+    exact_losses, links, memory_bytes
+        As in `Plan`.
+    middleman
+        The role between the parties: the coordinator, or a relay.
+    """
+
+    leakage: LeakageTable
+    who_adds_noise: str | None = None
+    rounds_max: int
+    traffic: TrafficForecast
+    what_runs: tuple[str, ...] = ()
+    cases: tuple[Case, ...] = ()
+    round_noise: tuple[RoundNoise, ...] = ()
+    notes: tuple[str, ...] = ()
+    advice: str = ""
+    exact_losses: tuple[FamilyLoss, ...] = ()
+    links: tuple[PartyLink, ...] = ()
+    memory_bytes: int | None = None
+    middleman: str = "coordinator"
