@@ -1,46 +1,41 @@
 """FedDP-KMeans: private k-means of records that several parties hold, with public data at the server.
 
-After "Differentially private federated k-means with server-side data" (seed 002). The parties release noisy statistics
-of the union of their records, each a sum of integer vectors, under masks that the coordinator cannot remove:
+After "Differentially Private Federated k-Means with Server-Side Data" (anonymous authors, under review; published by
+Scott, Lampert and Saulpic, 2025). The parties release noisy statistics of the union of their records, each a sum of
+integer vectors, under masks that the coordinator cannot remove:
 
-1. their second moments around the mean of the server's data: the main directions span a subspace (step 1);
-2. how many records are nearest to each of the server's points, seen in the subspace: weights by which these points are
-   clustered, which costs nothing more (step 2);
+1. their second moments around the mean of the server's data, whose main directions span a subspace (step 1);
+2. how many records are nearest to each of the server's points within the subspace: weights, by which these points are
+   clustered at no further cost (step 2);
 3. steps of Lloyd's algorithm, the first with records assigned in the subspace (step 3, then FedDP-Lloyds).
 
 The paper assumes secure aggregation; here it is :mod:`cloister.protocols.guided_sums`. ``variant="tight"`` (default) is
-ours: one Gaussian noise for all rounds, everything public taken from the server's data, steps shrunk by what of them is
-noise. ``variant="published"`` is Algorithms 1 and 2 with the splits of appendix G.4. :mod:`.options` has the steps of
-appendix E, to Algorithm 5 end to end.
+ours: one scale of Gaussian noise for all rounds, all public values from the server's data, steps shrunk by their noise.
+``variant="published"`` is Algorithms 1 and 2 with the splits of appendix G.4. `ExtraSteps` are those of appendix E,
+up to the whole of Algorithm 5.
 
-Threat model, who learns what, what breaks it: as the synopsis (docs/proofs/feddp.md); the server's data are known to
-all. A round may ask a public sample of the parties, and who was away in a round is told what it missed.
+Threat model, who learns what, what breaks it: as for the synopsis (docs/proofs/feddp.md); the server's data are known
+to all. A round may ask a public sample of the parties; a party that was away receives what it missed.
 
-Costs: 3 steps to agree on a seed, one a slot, one to compare what was found, one to finish. A party sends 8 bytes a
-number: by default 1 + d (d + 3) / 2 + |Q| + 4 k (d + 2) numbers, and receives as many.
+Costs: 3 steps to agree on a seed, one per slot, one to compare findings, one to finish. A party sends 8 bytes
+per number: by default 1 + d (d + 3) / 2 + |Q| + 4 k (d + 2) numbers, and receives as many.
 
-Reading order: :mod:`.server`, :mod:`.settings`, :mod:`.pipeline` with its steps (:mod:`.projection`, :mod:`.weights`),
-:mod:`.separation` and :mod:`.simplification`, :mod:`.published` with :mod:`.published_noise`, :mod:`.session`.
+Reading order: :mod:`.server`, :mod:`.options`, :mod:`.settings`, :mod:`.pipeline` with its steps
+(:mod:`.initialisation`; :mod:`.reduction` for appendix E), :mod:`.published` with :mod:`.published_noise`;
+:mod:`.protocol` is the protocol object.
 """
 
-from cloister.protocols.feddp.finding import FeddpFinding
-from cloister.protocols.feddp.options import FeddpOptions, Separation
+from cloister.protocols.feddp.options import ExtraSteps, FeddpKnobs, FeddpOptions, FeddpSection, Separation, Variant
 from cloister.protocols.feddp.pipeline import bind_server
-from cloister.protocols.feddp.published import AUTHORS_CODE, list_plan
-from cloister.protocols.feddp.session import CODEC, LEAKAGE, rehearse_feddp
-from cloister.protocols.feddp.settings import FEDDP, FeddpKnobs, FeddpSettings
+from cloister.protocols.feddp.settings import FeddpSettings
 
 __all__ = [
-    "AUTHORS_CODE",
-    "CODEC",
-    "FEDDP",
-    "LEAKAGE",
-    "FeddpFinding",
+    "ExtraSteps",
     "FeddpKnobs",
     "FeddpOptions",
+    "FeddpSection",
     "FeddpSettings",
     "Separation",
+    "Variant",
     "bind_server",
-    "list_plan",
-    "rehearse_feddp",
 ]

@@ -9,40 +9,34 @@ from __future__ import annotations
 
 import numpy as np
 
-from cloister.crypto.stream import Stream
+from cloister.crypto import Stream
 from cloister.errors import LocalProtocolError
-from cloister.protocols.feddp.finding import FeddpFinding
-from cloister.protocols.feddp.projection import find_projection
+from cloister.protocols.feddp.initialisation import Proxy, Start, cluster_proxy, find_projection, release_weights
 from cloister.protocols.feddp.published import run_published
-from cloister.protocols.feddp.separation import find_relocation
+from cloister.protocols.feddp.reduction import find_relocation, simplify_server
 from cloister.protocols.feddp.server import ServerData, ServerStamp
 from cloister.protocols.feddp.settings import FeddpSettings
-from cloister.protocols.feddp.simplification import simplify_server
-from cloister.protocols.feddp.weights import Proxy, Start, cluster_proxy, release_weights
-from cloister.protocols.guided_sums.bounding import bound_answers
-from cloister.protocols.guided_sums.equal_centres import part_equal_centres
-from cloister.protocols.guided_sums.guide import Guide
-from cloister.protocols.guided_sums.query import Asking, relay
-from cloister.protocols.guided_sums.refinement import Refined, refine_centres
-from cloister.protocols.guided_sums.settings import PURSE
-from cloister.protocols.guided_sums.size import release_size, weigh_clients
-from cloister.protocols.guided_sums.swaps import Sketch
-from cloister.protocols.guided_sums.thinking import Pipeline
+from cloister.protocols.guided_sums.algorithm import GuidedFinding, Pipeline
+from cloister.protocols.guided_sums.postprocessing import Sketch, part_equal_centres
+from cloister.protocols.guided_sums.query import Asking, bound_answers, relay
+from cloister.protocols.guided_sums.refinement import Guide, Refined, refine_centres
+from cloister.protocols.guided_sums.settings import BUDGET_UNITS
+from cloister.protocols.guided_sums.statistics import release_size, weigh_clients
 from cloister.records import FloatArray
 
 _RADIUS_LEAST = 1e-6
 _CLEAR = 3.0  # times nearer to its own centre than to any other: Part 2 of Algorithm 5
-_WIDTH = 1.6  # squared lengths in the subspace are clipped at so many times the typical length
-_CLIENT_RADIUS = 1.15  # a party's vector is bounded as a whole: longer offsets cost it little
+_WIDTH = 1.6  # lengths in the subspace are clipped at this many times the typical length
+_CLIENT_RADIUS = 1.15  # a party's vector is bounded as a whole, so longer offsets cost little
 
 
-def bind_server(points: FloatArray) -> Pipeline[FeddpFinding]:
+def bind_server(points: FloatArray) -> Pipeline[GuidedFinding]:
     """Return the algorithm for a server that has these points."""
 
-    def run(settings: FeddpSettings, stream: Stream) -> Asking[FeddpFinding]:
+    def run(settings: FeddpSettings, stream: Stream) -> Asking[GuidedFinding]:
         stamp = ServerStamp.of(points, dimensions=settings.dimensions, clusters=settings.clusters)
         if stamp != settings.server:
-            raise LocalProtocolError("the server's data must be those that were agreed on; they are others.")
+            raise LocalProtocolError("the server's data must be those that were agreed on; they are not.")
         server = ServerData(points=np.ascontiguousarray(points, dtype=np.float64))
         if settings.variant == "published":
             return (yield from run_published(settings, server, stream))
@@ -52,17 +46,16 @@ def bind_server(points: FloatArray) -> Pipeline[FeddpFinding]:
     return run
 
 
-def _find_centres(settings: FeddpSettings, server: ServerData, stream: Stream) -> Asking[FeddpFinding]:
-    """Count, where that is not public; reduce the diameter, where that is asked for; then the three steps."""
-    left_l2_squared = PURSE
+def _find_centres(settings: FeddpSettings, server: ServerData, stream: Stream) -> Asking[GuidedFinding]:
+    left_l2_squared = BUDGET_UNITS
     if settings.records is None:
-        count_l2_squared = int(settings.knobs.count_share * PURSE)
+        count_l2_squared = int(settings.knobs.count_share * BUDGET_UNITS)
         left_l2_squared -= count_l2_squared
         counted = yield from release_size(settings, l2_squared=count_l2_squared)
         released_records = counted if settings.client_level else counted / settings.sampled
     else:
         released_records = float(settings.records)
-    # What a round adds up: with a sample of the parties, about so many.
+    # About how many records a round adds up, with a sample of the parties.
     records = settings.sampled * (
         weigh_clients(settings, released_records) if settings.client_level else released_records
     )
@@ -71,7 +64,7 @@ def _find_centres(settings: FeddpSettings, server: ServerData, stream: Stream) -
         refined = yield from _run_steps(settings, server, stream, l2_squared=left_l2_squared, records=records)
         centres = refined.centres
     else:
-        near_l2_squared = int(settings.options.separation_share * PURSE)
+        near_l2_squared = int(settings.options.separation_share * BUDGET_UNITS)
         left_l2_squared -= near_l2_squared
         relocation = yield from find_relocation(
             settings, server.points, separation, l2_squared=near_l2_squared, records=records
@@ -80,10 +73,10 @@ def _find_centres(settings: FeddpSettings, server: ServerData, stream: Stream) -
         steps = _run_steps(settings, moved, stream, l2_squared=left_l2_squared, records=records)
         refined = yield from relay(steps, relocation.apply)
         centres = relocation.move_back(refined.centres)
-    # With clients the rounds count in other units, with a sample not all: parts of the whole are what they tell.
+    # Client-level counts have other units, and a sample does not cover all records: they only give proportions.
     seen = float(refined.weights.sum())
     scale = released_records / seen if (settings.client_level or settings.sampled < 1) and seen > 0 else 1.0
-    return FeddpFinding(
+    return GuidedFinding(
         centres=part_equal_centres(centres, stream.child("equal centres")),
         weights=refined.weights * scale,
         weight_noise=refined.weight_noise * scale,
@@ -96,14 +89,14 @@ def _find_centres(settings: FeddpSettings, server: ServerData, stream: Stream) -
 def _run_steps(
     settings: FeddpSettings, server: ServerData, stream: Stream, *, l2_squared: int, records: float
 ) -> Asking[Refined]:
-    """Projection, weights, and steps of Lloyd's algorithm with what is left of the budget."""
     knobs, options = settings.knobs, settings.options
-    moment_l2_squared, weight_l2_squared = int(knobs.moment_share * PURSE), int(knobs.weight_share * PURSE)
+    moment_l2_squared = int(knobs.moment_share * BUDGET_UNITS)
+    weight_l2_squared = int(knobs.weight_share * BUDGET_UNITS)
     l2_squared -= moment_l2_squared + weight_l2_squared
     subspace = yield from find_projection(settings, server, l2_squared=moment_l2_squared, records=records)
     points = server.points
     if options.simplify:
-        simplify_l2_squared = int(options.simplify_share * PURSE)
+        simplify_l2_squared = int(options.simplify_share * BUDGET_UNITS)
         l2_squared -= simplify_l2_squared
         kept = yield from simplify_server(
             settings, points, subspace, l2_squared=simplify_l2_squared, stream=stream.child("simplification")
@@ -135,15 +128,15 @@ def _run_steps(
 
 
 def _find_radius(points: FloatArray, centres: FloatArray, start: Start, weights: FloatArray) -> float:
-    """The typical distance of a record from its centre, from the server's points by how many records each stands for.
+    """Return the typical distance of a record from its centre, estimated from the weighted server points.
 
-    Never from the records themselves: a radius that follows them would be one more release.
+    It never comes from the records themselves: such a radius would be one more release.
     """
     squares = ((points - centres[start.labels]) ** 2).sum(axis=1)
     return max(float(np.sqrt(weights @ squares / weights.sum())), _RADIUS_LEAST)
 
 
 def _find_width(proxy: Proxy, start: Start) -> float:
-    """A length in the subspace that few records are further away from their centre than."""
+    """Return a length in the subspace beyond which few records are from their centre."""
     squares = ((proxy.places - start.places[start.labels]) ** 2).sum(axis=1)
     return max(_WIDTH * float(np.sqrt(proxy.weights @ squares / proxy.weights.sum())), _RADIUS_LEAST)

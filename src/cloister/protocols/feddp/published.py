@@ -1,10 +1,10 @@
 """FedDP-KMeans as published: FedDP-Init and FedDP-Lloyds, Algorithms 1 and 2, and appendix G.5 for clients.
 
 Records are not centred; the radius Delta is the length of the server's longest point, and every record is shortened to
-it before any step (section 5.1). Outer products have symmetric noise, one draw for each pair of columns (Dwork, Talwar,
+it before any step (section 5.1). Outer products get symmetric noise, one draw per pair of columns (Dwork, Talwar,
 Thakurta and Zhang 2014, which the paper cites). Noise is discrete. The server's points are clustered from one start.
-Negative weights count as nothing, and denominators as much as their noise's scale at least: the printed formulas do not
-say what to do with them.
+Negative weights count as zero, and denominators are at least the scale of their noise: the printed formulas do not
+cover these cases.
 """
 
 from __future__ import annotations
@@ -14,21 +14,18 @@ from typing import Final
 
 import numpy as np
 
-from cloister.crypto.stream import Stream
-from cloister.kmeans.kernel import nearest
-from cloister.kmeans.lloyd import weighted_kmeans
+from cloister.crypto import Stream
+from cloister.kmeans import nearest, weighted_kmeans
 from cloister.numeric import find_reach
 from cloister.privacy.mechanisms import Release
-from cloister.protocols.feddp.finding import FeddpFinding
 from cloister.protocols.feddp.published_noise import Bounds
 from cloister.protocols.feddp.server import ServerData
 from cloister.protocols.feddp.settings import LENGTH, FeddpSettings
 from cloister.protocols.guided_sums.agreement import release_of
-from cloister.protocols.guided_sums.bounding import clip_client
-from cloister.protocols.guided_sums.equal_centres import part_equal_centres
-from cloister.protocols.guided_sums.exact import UNITS, count_offsets, measure_lengths
-from cloister.protocols.guided_sums.query import Asking, Query
-from cloister.protocols.guided_sums.subspace import Subspace, fix_signs
+from cloister.protocols.guided_sums.algorithm import GuidedFinding
+from cloister.protocols.guided_sums.postprocessing import part_equal_centres
+from cloister.protocols.guided_sums.query import Asking, Query, clip_client
+from cloister.protocols.guided_sums.statistics import UNITS, Subspace, count_offsets, fix_signs, measure_lengths
 from cloister.records import FloatArray, IntArray, Records, iterate_chunks
 
 AUTHORS_CODE: Final = (
@@ -38,7 +35,7 @@ AUTHORS_CODE: Final = (
 )
 
 
-def run_published(settings: FeddpSettings, server: ServerData, stream: Stream) -> Asking[FeddpFinding]:
+def run_published(settings: FeddpSettings, server: ServerData, stream: Stream) -> Asking[GuidedFinding]:
     """Find centres.
 
     Privacy
@@ -72,7 +69,7 @@ def run_published(settings: FeddpSettings, server: ServerData, stream: Stream) -
     typical = max(float(np.mean(counts)), 1.0)
     released = max(float(np.maximum(counts, 0.0).sum()), 1.0)
     records = released if settings.records is None else float(settings.records)
-    return FeddpFinding(
+    return GuidedFinding(
         centres=part_equal_centres(centres, stream.child("equal centres")),
         weights=np.maximum(counts, 0.0) * (records / released),
         weight_noise=count_std * (records / released),
@@ -151,7 +148,7 @@ def _measure_products(shorten: Callable[[FloatArray], FloatArray], d: int, bound
 
 
 def _measure_counts(label: Labels, size: int, l1: int, *, whole: bool) -> Measure:
-    """How many records have each label; a client's are scaled down to ``l1`` in all."""
+    """How many records have each label; a client's counts are scaled down to a sum of ``l1``."""
 
     def measure(party: Records) -> IntArray:
         counts = _count(party, label, size)

@@ -2,8 +2,8 @@
 
 The paper sets the noise of each step from its own epsilon_i (section 2): a standard deviation of
 sqrt(2 ln(1.25 / delta)) S / epsilon_i for sums, a scale of S / epsilon_i for counts, where the epsilon_i are fixed
-parts of some epsilon_init. What all steps cost together is told by privacy loss distributions (section 5). So one
-number is left, epsilon_init: it is chosen such that the total is the budget's.
+parts of some epsilon_init. Privacy loss distributions give the cost of all steps together (section 5). So one
+number remains, epsilon_init, which is chosen such that the total is the budget's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SPLITS = {Unit.RECORD: (0.2, 0.2, 0.45, 0.15), Unit.CLIENT: (0.35, 0.1, 0.45, 0
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """How large one unit's vectors are at most, in integers; for a record or for a client (appendix G.5)."""
+    """The bounds on one unit's vectors, in integers; for a record or for a client (appendix G.5)."""
 
     products_l2: int
     """Of the outer products."""
@@ -32,7 +32,7 @@ class Bounds:
     counts_l1: int
     """Of the counts of the clusters."""
     products_entries: int
-    """How many products there are: what Gaussian noise on integers costs depends on it, a little."""
+    """How many products there are, on which the cost of Gaussian noise on integers depends a little."""
     sums_entries: int
     """How many sums."""
 
@@ -49,7 +49,7 @@ class PublishedNoise:
 
 @lru_cache(maxsize=32)
 def calibrate_published(budget: Budget, bounds: Bounds, steps: int) -> PublishedNoise:
-    """Return the least noise in the recommended proportions with which all releases fit the budget.
+    """Return the least noise, in the recommended proportions, with which all releases fit the budget.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def list_releases(noise: PublishedNoise, bounds: Bounds, steps: int) -> list[Rel
 
 
 def _release(mechanism: DiscreteGaussian | DiscreteLaplace, norm: int, entries: int | None) -> Release:
-    """A vector of so many entries bounded in L2; without a number, one that is bounded in L1."""
+    """Return the release of a vector of ``entries`` entries bounded in L2; without a number, of one bounded in L1."""
     l1 = norm if entries is None else min(isqrt(entries * norm**2), norm**2)
     sensitivity = Sensitivity(l1=l1, l2_squared=norm**2)
     return Release(name="calibration", mechanism=mechanism, sensitivity=sensitivity, entries=entries or max(norm, 1))

@@ -1,4 +1,4 @@
-"""The server's data: public points that look somewhat like the records. Everyone has them; nothing here is private."""
+"""The server's data: public points that are similar to the records. Everyone has them; nothing here is private."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ POINTS_MOST = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class ServerStamp:
-    """Which points they are: part of what all roles agree on."""
+    """Identifies the points: part of what all roles agree on."""
 
     points: int
-    """How many."""
+    """How many points."""
     digest: bytes
     """SHA-256 of their coordinates, as doubles, row by row."""
     product_norm: float
-    """|mean of q q'|, the Frobenius norm, over the largest squared length: a guess of how records' products add up."""
+    """|mean of q q'| (Frobenius norm) over the largest squared length: an estimate of how records' products add up."""
     mean_fourth: float
     """The mean of |q|^4 over the largest."""
 
@@ -64,7 +64,7 @@ class ServerData:
 
     @cached_property
     def middle(self) -> FloatArray:
-        """Their mean: what offsets are taken from. Public, so that centring costs nothing."""
+        """Their mean, from which offsets are measured. It is public, so centring costs nothing."""
         mean: FloatArray = self.points.mean(axis=0)
         return mean
 
@@ -75,18 +75,18 @@ class ServerData:
 
     @cached_property
     def offsets(self) -> FloatArray:
-        """From the middle."""
+        """The points' offsets from the middle."""
         return self.points - self.middle
 
     @cached_property
     def radius(self) -> float:
-        """The median distance from the middle, and never nothing: what records' offsets are shortened to."""
+        """The median distance from the middle, never 0, to which records' offsets are shortened."""
         lengths = np.sqrt((self.offsets**2).sum(axis=1))
         return max(float(np.median(lengths)), 1e-6)
 
     @cached_property
     def covariance(self) -> FloatArray:
-        """Of the points, each shortened to the radius as records are."""
+        """The covariance of the points, each shortened to the radius as records are."""
         lengths = np.sqrt((self.offsets**2).sum(axis=1))
         shortened = self.offsets * (self.radius / np.maximum(lengths, self.radius))[:, None]
         product: FloatArray = shortened.T @ shortened / len(shortened)

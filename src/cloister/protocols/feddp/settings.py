@@ -1,62 +1,43 @@
-"""The public values of FedDP-KMeans: what is asked, what may be spent, and what goes over the wire when."""
+"""The public values of FedDP-KMeans: the queries, the budget, and what is sent when."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from math import ceil, sqrt
-from typing import ClassVar, Final, Literal
+from math import ceil, log2, sqrt
+from typing import ClassVar, Final, Self
 
 from cloister.errors import ConfigError
-from cloister.protocols.feddp.options import FeddpOptions, count_simplify_rounds
+from cloister.protocols.feddp.options import FEDDP, LLOYD_STEPS_MOST, ExtraSteps, FeddpKnobs, Variant
 from cloister.protocols.feddp.published_noise import Bounds, PublishedNoise, calibrate_published
 from cloister.protocols.feddp.server import ServerStamp
-from cloister.protocols.guided_sums.moments import moments_length
 from cloister.protocols.guided_sums.refinement import list_rounds
 from cloister.protocols.guided_sums.settings import GuidedSettings, RoundLimits, Slot, require
-from cloister.protocols.guided_sums.size import count_slot_length
+from cloister.protocols.guided_sums.statistics import count_slot_length, moments_length
 from cloister.records import FloatArray
 
-FEDDP: Final = "feddp"
-"""The protocol's name, in jobs, in results and on the wire."""
-Variant = Literal["tight", "published"]
+
+def count_simplify_rounds(points: int) -> int:
+    """Return T of Algorithm 4: each round halves the points that are not frozen, so none is left after log2 of them.
+
+    The paper's T, 10 log(4 log |Q| / (epsilon w_min)), is larger for any realistic data, and
+    every round costs budget.
+    """
+    return ceil(log2(max(points, 2))) + 1
+
+
 WEIGHTS: Final = "weights of the server's points"
 LENGTH = 2**12
-"""Of the longest record in integers, as published; a longer one would only be finer."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class FeddpKnobs:
-    """Advanced settings. The defaults were tuned on other mixtures than the paper's (docs/study-feddp.md).
-
-    Parameters
-    ----------
-    count_share, moment_share, weight_share
-        Parts of the budget for the number of records, their second moments, and the weights of the server's points;
-        the rest goes to the steps of Lloyd's algorithm.
-    restarts
-        How often the server's points are clustered from another start.
-    """
-
-    count_share: float = 0.01
-    moment_share: float = 0.20
-    weight_share: float = 0.08
-    restarts: int = 30
-
-    def __post_init__(self) -> None:
-        for name in ("count_share", "moment_share", "weight_share"):
-            value = getattr(self, name)
-            require(1e-4 <= value <= 0.9, name, "from 0.0001 to 0.9", value, _DEFAULT)
-        require(1 <= self.restarts <= 1000, "restarts", "from 1 to 1000", self.restarts, _DEFAULT)
+"""The length of the longest record in integers, in the published variant; a larger one would only be finer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FeddpSettings(GuidedSettings):
-    """What one run of FedDP-KMeans is made of.
+    """The settings of one run of FedDP-KMeans.
 
     Parameters
     ----------
     server
-        Which points the server has; None until `for_server` has seen them.
+        A stamp of the server's points; None until `for_server` sets it.
     variant
         ``tight``: ours. ``published``: Algorithms 1 and 2 with the splits of appendix G.4 (:mod:`.published`).
     lloyd_steps
@@ -64,7 +45,7 @@ class FeddpSettings(GuidedSettings):
     options
         What appendix E adds.
     sample
-        How many parties are asked in each round, a public sample anew for every round; None for all.
+        How many parties are asked in each round, a new public sample each time; None for all.
     knobs
         Advanced settings.
     """
@@ -74,23 +55,21 @@ class FeddpSettings(GuidedSettings):
     server: ServerStamp | None = None
     variant: Variant = "tight"
     lloyd_steps: int | None = None
-    options: FeddpOptions = field(default_factory=FeddpOptions)
+    options: ExtraSteps = field(default_factory=ExtraSteps)
     sample: int | None = None
     knobs: FeddpKnobs = field(default_factory=FeddpKnobs)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        knobs, options = self.knobs, self.options
-        first = knobs.count_share + knobs.moment_share + knobs.weight_share
-        first += options.simplify_share * options.simplify + options.separation_share * (options.separation is not None)
+        first = self.knobs.count_share + self.knobs.moment_share + self.knobs.weight_share + self.options.share
         require(first <= 0.951, "the shares before the steps", "at most 0.95 together", first, "Lower one of them.")
         if self.sample is not None:
-            most = self.parties
-            require(1 <= self.sample <= most, "sample", f"from 1 to {most} parties", self.sample, _DEFAULT)
+            require(1 <= self.sample <= self.parties, "sample", f"from 1 to {self.parties} parties", self.sample)
         if self.lloyd_steps is not None:
-            require(0 <= self.lloyd_steps <= 50, "lloyd_steps", "from 0 to 50", self.lloyd_steps, _DEFAULT)
+            must = f"from 0 to {LLOYD_STEPS_MOST}"
+            require(0 <= self.lloyd_steps <= LLOYD_STEPS_MOST, "lloyd_steps", must, self.lloyd_steps)
         if self.variant == "published":
-            plain = self.options == FeddpOptions() and self.sample is None
+            plain = self.options == ExtraSteps() and self.sample is None
             require(plain, "options of the published variant", "none: it is as printed", "some", "Leave them out.")
             if self.client_level:
                 what_to_do = "Declare it: the bound of a client's vectors must come from public values (appendix G.5)."
@@ -103,8 +82,12 @@ class FeddpSettings(GuidedSettings):
 
     @property
     def sampled(self) -> float:
-        """The part of the parties that is asked in a round."""
+        """The fraction of the parties that is asked in a round."""
         return self.sample_size / self.parties
+
+    def scaled_to(self, parties: int) -> Self:
+        """Return the settings of a job with this many parties, who are all asked in every round."""
+        return replace(self, parties=parties, placement=self.placement.scaled_to(parties), sample=None)
 
     def for_server(self, points: FloatArray) -> FeddpSettings:
         """Return these settings for a server that has these points, (n, d) in [-1, 1]^d."""
@@ -125,7 +108,7 @@ class FeddpSettings(GuidedSettings):
 
     @property
     def round_limits(self) -> RoundLimits:
-        """Of the steps of Lloyd's algorithm."""
+        """The limits of the steps of Lloyd's algorithm."""
         return RoundLimits(least=self.rounds, most=self.rounds)
 
     @property
@@ -135,11 +118,11 @@ class FeddpSettings(GuidedSettings):
 
     @property
     def bounds(self) -> Bounds:
-        """How large a unit's vectors are at most, as published: a record's, or a client's (appendix G.5).
+        """The bounds on a unit's vectors, as published: a record's, or a client's (appendix G.5).
 
-        A record's length is at most LENGTH in integers. A client's products are bounded by what so many of the
-        server's points would make: E |sum of n q q'|^2 = n E|q|^4 + n (n - 1) |E q q'|^2. Its weights count its share
-        of the records, its means are k vectors no longer than a record, and it counts each cluster once.
+        A record's length is at most LENGTH in integers. A client's products are bounded by what as many of
+        the server's points would make: E |sum of n q q'|^2 = n E|q|^4 + n (n - 1) |E q q'|^2. Its weights count its
+        share of the records, its means are k vectors no longer than a record, and it counts each cluster once.
         """
         d = self.dimensions
         products_entries, sums_entries = d * (d + 1) // 2, self.clusters * d
@@ -196,6 +179,3 @@ class FeddpSettings(GuidedSettings):
         for t in range(count_simplify_rounds(points) if self.options.simplify else 0):
             slots.append(Slot(name=f"weights while simplifying, {t}", length=points))
         return (*slots, Slot(name=WEIGHTS, length=points), *list_rounds(self))
-
-
-_DEFAULT = "Leave it out for the default."

@@ -1,28 +1,47 @@
-"""What all roles agree on before a session: the settings, who takes part, one digest, and what follows from them."""
+"""What all roles agree on before a session: the settings, who takes part, one digest, and what follows from them.
+
+A round may ask a public sample of the parties. The sample follows from what was agreed and from the session's ID
+alone: no party can choose it, and it reveals nothing about any record. Since everyone knows it, privacy does not gain
+from it ("amplification by sampling" needs a secret sample): a party that is in every round's sample is charged as
+without sampling, the others for fewer rounds.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import isqrt
 from typing import Generic, Literal, TypeVar
 
 import msgspec
+import numpy as np
 
 from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
+from cloister.crypto import Stream, derive_key
 from cloister.errors import ConfigError
-from cloister.numeric import RING64, Ring, choose_ring
-from cloister.numeric.ring import RingBits
+from cloister.job import MAX_RECORDS
+from cloister.numeric import RING64, Ring, RingBits, choose_ring
 from cloister.privacy.mechanisms import Mechanism, Release
 from cloister.privacy.placement import Aggregator
 from cloister.privacy.samplers import check_draw
-from cloister.privacy.units import Sensitivity
+from cloister.privacy.units import LeakageTable, Learns, Row, Sensitivity
 from cloister.protocols.guided_sums.query import Query
-from cloister.protocols.guided_sums.sampling import sample_key, sample_parties
-from cloister.protocols.guided_sums.settings import PURSE, GuidedSettings, Slot, require
-from cloister.protocol import LeakageTable, Learns, Row
-from cloister.protocols.multiparty_lloyd.agreement import MAX_RECORDS
+from cloister.protocols.guided_sums.settings import BUDGET_UNITS, GuidedSettings, Slot, require
+
+
+def sample_key(digest: bytes, session: bytes) -> bytes:
+    """The public key of a session's samples."""
+    return derive_key(digest, "public sample", session)
+
+
+@lru_cache(maxsize=64)
+def sample_parties(key: bytes, round_: int, *, parties: int, size: int) -> tuple[int, ...]:
+    """Return ``size`` of the numbers 1..parties, every set equally likely, in order."""
+    ranks = Stream(key).child(round_).uniform(parties)
+    chosen = np.argsort(ranks, kind="stable")[:size] + 1
+    return tuple(np.sort(chosen).tolist())
+
 
 PARTIES_MOST = 2**15 - 1
 
@@ -44,7 +63,7 @@ class Agreement(Generic[Settings]):
     max_records
         Public cap on one party's records; decides the ring and nothing else.
     ring_bits
-        A ring that the job insists on.
+        The ring that the job asks for, if it does.
     context
         Whatever else the parties must agree on (columns and bounds), as text.
     """
@@ -83,9 +102,9 @@ class Agreement(Generic[Settings]):
                 f"does not know would be less than promised; got {self.members_min}. Raise it, or let more parties "
                 "collude."
             )
-        for slot in self.settings.slots:  # now, and not after a charge
+        for slot in self.settings.slots:  # refused here, not after a charge
             check_draw(placement.mechanism_for_share(self.settings.noise_in(slot)), slot.length)
-        self.ring  # noqa: B018  raises PrecisionError now rather than in the first round
+        self.ring  # noqa: B018 (raises PrecisionError now rather than in the first round)
         if self.settings.sample_size < min(self.members_min, self.settings.parties):
             raise ConfigError(
                 f"a round must ask at least members_min = {self.members_min} parties; got a sample of "
@@ -93,14 +112,14 @@ class Agreement(Generic[Settings]):
             )
 
     def list_asked(self, round_: int, *, session: bytes) -> tuple[int, ...]:
-        """Return who is asked in a round: all, or a sample that everyone can compute; all compare what was found."""
+        """Return who is asked in a round: all, or a sample that everyone can compute; in the end, all."""
         size = self.settings.sample_size
         if size >= self.settings.parties or round_ > len(self.slots):
             return tuple(range(1, self.settings.parties + 1))
         return sample_parties(sample_key(self.digest, session), round_, parties=self.settings.parties, size=size)
 
     def is_asked(self, party: int, round_: int, *, session: bytes) -> bool:
-        """Whether a party is."""
+        """Whether a party is asked in a round."""
         everyone = self.settings.sample_size >= self.settings.parties
         return everyone or party in self.list_asked(round_, session=session)
 
@@ -126,11 +145,11 @@ class Agreement(Generic[Settings]):
 
     @property
     def check_words(self) -> int:
-        """Ring elements behind each vector in which the parties compare what they answer: 128 bits."""
+        """The number of ring elements after each vector in which the parties compare their queries: 128 bits."""
         return 128 // self.ring.bits
 
     def length_of(self, round_: int) -> int:
-        """Ring elements that a party sends in a round; the one after the last slot holds check words only."""
+        """Return how many ring elements a party sends in a round; after the last slot, only check words."""
         slot_length = self.slots[round_ - 1].length if round_ <= len(self.slots) else 0
         return slot_length + self.check_words
 
@@ -138,8 +157,8 @@ class Agreement(Generic[Settings]):
     def ring(self) -> Ring:
         """The ring of the sums: 64 bits, unless records and noise are very few.
 
-        More records than then fit 64 bits beside the noise are not
-        provided for: a wrap-around spoils a centre and nobody's privacy.
+        Nothing prevents more records than fit 64 bits beside the noise: a wrap-around spoils a centre, but
+        nobody's privacy.
         """
         settings = self.settings
         noise = max(settings.placement.bound_noise(settings.noise_in(slot)) for slot in settings.slots)
@@ -158,7 +177,7 @@ def release_of(query: Query, slot: Slot, settings: GuidedSettings) -> Release:
 
     Privacy
     -------
-    Neighbours: one unit added or removed. Sensitivity: the query's. Event: the whole slot, since the numbers behind the
+    Neighbours: one unit added or removed. Sensitivity: the query's. Event: the whole slot, since the numbers after the
     query's are noise on zeros. Theorem: docs/proofs/synopsis.md; all rounds together cost what
     `GuidedSettings.target` says.
     """
@@ -176,7 +195,7 @@ def envelope_of(settings: GuidedSettings) -> Release:
     Privacy
     -------
     As `release_of`. Over all rounds a unit's vectors, one behind the other, are one integer vector of squared L2 norm
-    PURSE at most; the rounds are charged no more than this together.
+    BUDGET_UNITS at most; the rounds are charged no more than this together.
     """
     return _capped(
         f"{settings.protocol}: all rounds together", settings, settings.target, sum(s.length for s in settings.slots)
@@ -184,7 +203,7 @@ def envelope_of(settings: GuidedSettings) -> Release:
 
 
 def slot_event(slot: Slot, settings: GuidedSettings) -> Release:
-    """One round as the coordinator knows it: of a unit's contribution only that it is within the purse."""
+    """Return a round's event as the coordinator knows it: a unit's contribution is within the budget."""
     return _capped(slot.name, settings, settings.noise_in(slot), slot.length)
 
 
@@ -192,7 +211,7 @@ def _capped(name: str, settings: GuidedSettings, noise: Mechanism, entries: int)
     return Release(
         name=name,
         mechanism=settings.placement.released_mechanism(noise),
-        sensitivity=Sensitivity(l1=min(isqrt(entries * PURSE), PURSE), l2_squared=PURSE),
+        sensitivity=Sensitivity(l1=min(isqrt(entries * BUDGET_UNITS), BUDGET_UNITS), l2_squared=BUDGET_UNITS),
         entries=entries,
     )
 

@@ -1,7 +1,7 @@
-"""The coordinator: asks for masked vectors, adds them up, adds noise where that is its duty. It can read nothing.
+"""The coordinator: asks for masked vectors, adds them up, and adds noise if that is its duty. It can read nothing.
 
-It does not even know what a round is for: slots and their lengths are public, noise has one scale, and rounds that are
-not needed look like all others.
+It does not even know the purpose of a round: slots and their lengths are public, noise has one scale, and rounds that
+are not needed look like all others.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from cloister.roles import Ask, Check, Coordinator, Message, expect, require_mem
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class GuidedOutcome:
     """What the coordinator knows when it is done."""
 
     rounds: int
-    """How many slots were filled; which of them were needed it cannot tell."""
+    """How many slots were filled; it does not know which of them were needed."""
     members: tuple[tuple[int, ...], ...]
-    """Who was in the sum of each round, and last of the one in which the parties compare what they found."""
+    """Who was in the sum of each round; the last entry is the round that compares findings."""
 
 
 class NoBooks:
@@ -42,10 +42,12 @@ class NoBooks:
     """
 
     def charge(self, release: Release) -> None:
-        """Take it."""
+        """Accept the charge."""
 
 
-def coordinate(agreement: Agreement[Any], *, session: bytes, duty: NoiseDuty | None = None) -> Coordinator[Outcome]:
+def coordinate(
+    agreement: Agreement[Any], *, session: bytes, duty: NoiseDuty | None = None
+) -> Coordinator[GuidedOutcome]:
     """Run one session.
 
     Parameters
@@ -62,13 +64,13 @@ def coordinate(agreement: Agreement[Any], *, session: bytes, duty: NoiseDuty | N
     """
     if (duty is not None) != agreement.by_coordinator:
         raise ConfigError(
-            "a coordinator must have a noise duty exactly where the agreed placement gives it one; "
+            "a coordinator must have a noise duty if and only if the agreed placement gives it one; "
             f"it has {'one' if duty is not None else 'none'}."
         )
     return _coordinate(agreement, session, duty)
 
 
-def _coordinate(agreement: Agreement[Any], session: bytes, duty: NoiseDuty | None) -> Coordinator[Outcome]:
+def _coordinate(agreement: Agreement[Any], session: bytes, duty: NoiseDuty | None) -> Coordinator[GuidedOutcome]:
     parties = agreement.settings.parties
     present = yield from agree_on_seed(
         agreement=agreement.digest,
@@ -87,10 +89,10 @@ def _coordinate(agreement: Agreement[Any], session: bytes, duty: NoiseDuty | Non
         asked = agreement.list_asked(number, session=session)
         confirming = number > rounds
         answers = yield Ask(
-            label="comparing what was found"
+            label="comparing results"
             if confirming
             else f"{agreement.slots[number - 1].name} (round {number} of {rounds})",
-            requests=_tell(
+            requests=_make_requests(
                 log, {party: told[party] for party in present if party in asked}, None if confirming else number
             ),
             check=_check_update(agreement, length),
@@ -98,7 +100,7 @@ def _coordinate(agreement: Agreement[Any], session: bytes, duty: NoiseDuty | Non
         )
         updates = {party: reply for party, reply in sorted(answers.items()) if isinstance(reply, MaskedUpdate)}
         told |= dict.fromkeys(updates, number - 1)
-        if not may_return:  # it cannot know the next question: who is silent once is left out from then on
+        if not may_return:  # a party that missed a round cannot know the next query, so it is left out from then on
             present = tuple(updates)
         require_members(len(updates), agreement.members_min, parties)
         log.append(
@@ -112,16 +114,16 @@ def _coordinate(agreement: Agreement[Any], session: bytes, duty: NoiseDuty | Non
         )
         history.append(tuple(updates))
     yield Ask(
-        label="handing out the result",
-        requests=_tell(log, {party: told[party] for party in present}, Finish),
+        label="distributing the result",
+        requests=_make_requests(log, {party: told[party] for party in present}, Finish),
         check=expect(Ready),
         steps=agreement.steps,
     )
-    return Outcome(rounds=rounds, members=tuple(history))
+    return GuidedOutcome(rounds=rounds, members=tuple(history))
 
 
-def _tell(log: list[Aggregate], told: dict[int, int], what: int | type[Finish] | None) -> dict[int, Message]:
-    """The request of each party: the last total and those that it missed; one object for all that know the same."""
+def _make_requests(log: list[Aggregate], told: dict[int, int], what: int | type[Finish] | None) -> dict[int, Message]:
+    """Make each party's request: the last total and those that it missed. Equal requests are one object."""
     made: dict[int, Message] = {}
     for known in sorted(set(told.values())):
         missed = tuple(log[known:-1])
@@ -135,7 +137,7 @@ def _tell(log: list[Aggregate], told: dict[int, int], what: int | type[Finish] |
 def _noise_of(
     agreement: Agreement[Any], duty: NoiseDuty | None, round_: int
 ) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
-    """Noise on the masked sum of a whole slot, once, needed or not; the check words behind it are left alone."""
+    """Return what adds noise once to the masked sum of a whole slot, needed or not, but not to its check words."""
     if duty is None or round_ > len(agreement.slots):
         return None
     slot = agreement.slots[round_ - 1]

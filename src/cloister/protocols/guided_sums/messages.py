@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from cloister.aggregation.masked_sum import Aggregate
+from cloister.aggregation import Aggregate
 from cloister.aggregation.seed_agreement import (
     OpenSession,
     Ready,
@@ -21,7 +21,7 @@ RoundNumber = Annotated[int, Meta(ge=1, lt=2**20)]
 
 
 class Round(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=4):
-    """The masked sum of the round before (none in the first), and the question for this one's vector."""
+    """The masked sum of the previous round (none in the first); asks for the vector of this one."""
 
     round: RoundNumber
     news: Aggregate | None
@@ -44,7 +44,7 @@ class Finish(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, t
 
 
 class MaskedUpdate(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=4):
-    """A party's masked vector, as long as the round's slot, whatever of it is used; and its check words behind."""
+    """A party's masked vector, as long as the round's slot however much of it is used, followed by check words."""
 
     masked: Array
 

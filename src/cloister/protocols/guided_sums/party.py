@@ -1,4 +1,4 @@
-"""A party: reads the last round's total, asks the next question of its own records, pays, masks the answer."""
+"""A party: reads the last round's total, answers the next query on its own records, pays, masks the answer."""
 
 from __future__ import annotations
 
@@ -11,41 +11,39 @@ from numpy.typing import NDArray
 
 from cloister.aggregation import Aggregate, MaskSchedule, SeedHolder
 from cloister.aggregation.seed_agreement import Ready
-from cloister.crypto import Entropy, Identity, derive_key
-from cloister.crypto.stream import encode_context
+from cloister.crypto import Entropy, Identity, derive_key, encode_context
 from cloister.errors import DivergedError, LocalProtocolError, RemoteProtocolError
 from cloister.privacy.release import NoiseDuty, release
 from cloister.protocols.guided_sums.agreement import Agreement, release_of
+from cloister.protocols.guided_sums.algorithm import AlgorithmCache, AlgorithmState, FindingT
 from cloister.protocols.guided_sums.messages import Confirm, Finish, MaskedUpdate, Round
 from cloister.protocols.guided_sums.query import IDLE, Query
-from cloister.protocols.guided_sums.thinking import Finding, SharedThinking, Thought
 from cloister.records import FloatArray, IntArray, Records
 from cloister.roles import Message
 from cloister.wire import Array
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Secrets(Generic[Finding]):
+class _Secrets(Generic[FindingT]):
     """What follows from the common seed."""
 
     masks: MaskSchedule
     check_key: bytes
-    thought: Thought[Finding]
-    """The one before the first round."""
+    first_state: AlgorithmState[FindingT]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Mind(Generic[Finding]):
-    """What a party thinks after the totals that it has read."""
+class _Progress(Generic[FindingT]):
+    """How far a party has read."""
 
-    thought: Thought[Finding]
+    state: AlgorithmState[FindingT]
     read: int
     """How many rounds' totals have been read."""
     agrees: bool
-    """Whether all that were added up answered the question that this party answered, in every round so far."""
+    """Whether everyone in the sums answered the query that this party answered, in every round so far."""
 
 
-class GuidedParty(Generic[Finding]):
+class GuidedParty(Generic[FindingT]):
     """One party of guided sums.
 
     Parameters
@@ -57,12 +55,12 @@ class GuidedParty(Generic[Finding]):
     records
         This party's records in [-1, 1]^d, on the agreed grid; they never leave this object.
     identity, entropy, session
-        Who we are, where our keys come from, which session this is.
+        This party's keys, the source of its randomness, and the session's ID.
     duty
         This party's own books, charged for a round before the round's vector leaves, and its source of noise where the
         parties add it.
-    thinking
-        The algorithm; parties of one process may share their thoughts.
+    cache
+        Runs the algorithm; parties of one process may share it.
     """
 
     def __init__(
@@ -75,14 +73,14 @@ class GuidedParty(Generic[Finding]):
         entropy: Entropy,
         session: bytes,
         duty: NoiseDuty,
-        thinking: SharedThinking[Finding],
+        cache: AlgorithmCache[FindingT],
     ) -> None:
         self._number = number
         self._agreement = agreement
         self._records = records
         self._session = session
         self._duty = duty
-        self._thinking = thinking
+        self._cache = cache
         self._seed_holder = SeedHolder(
             number=number,
             identity=identity,
@@ -91,34 +89,34 @@ class GuidedParty(Generic[Finding]):
             session=session,
             entropy=entropy,
         )
-        self._secrets: _Secrets[Finding] | None = None
-        self._mind: _Mind[Finding] | None = None  # after the last total that was read
-        self._answered = 0  # the last round answered; each is answered once, or a mask would serve twice
+        self._secrets: _Secrets[FindingT] | None = None
+        self._progress: _Progress[FindingT] | None = None  # after the last total that was read
+        self._answered = 0  # the last round answered; each is answered once, or a mask would be used twice
         self._finished = False
 
     @property
     def finished(self) -> bool:
-        """Whether the session has come to its end, with a result or without."""
+        """Whether the session has ended, with or without a result."""
         return self._finished
 
     @property
-    def finding(self) -> Finding:
+    def finding(self) -> FindingT:
         """The result, once the session has finished.
 
         Raises
         ------
         DivergedError
-            If parties that read the same totals did not ask the same questions, or did not find the same.
+            If parties that read the same totals derived different queries or results.
         """
-        if self._mind is None or not self._finished:
+        if self._progress is None or not self._finished:
             raise LocalProtocolError("the session must be finished before anything is found; it is not.")
-        if not self._mind.agrees or isinstance(self._mind.thought.answer, Query):
+        if not self._progress.agrees or isinstance(self._progress.state.output, Query):
             raise DivergedError(
-                "all parties must derive the same questions and the same result from the same totals; they did not, "
-                "or a message was changed on its way. What was released is paid for, and there is no result. Run the "
+                "all parties must derive the same queries and the same result from the same totals; they did not, "
+                "or a message was altered in transit. What was released has been paid for; there is no result. Run the "
                 "same version of Cloister and of its numeric libraries on the same kind of processor everywhere."
             )
-        return self._mind.thought.answer
+        return self._progress.state.output
 
     @property
     def centres(self) -> FloatArray:
@@ -128,7 +126,7 @@ class GuidedParty(Generic[Finding]):
     @property
     def released_totals(self) -> tuple[IntArray, ...]:
         """The noisy numbers of each round that this party has read, whole slots."""
-        return () if self._mind is None else self._mind.thought.totals
+        return () if self._progress is None else self._progress.state.totals
 
     def handle(self, request: Message) -> Message:
         """Answer one request; a request that breaks the protocol raises and changes nothing."""
@@ -146,7 +144,7 @@ class GuidedParty(Generic[Finding]):
         return self._seed_holder.handle(request)
 
     def _answer(self, round_: int, missed: tuple[Aggregate, ...], news: Aggregate | None) -> MaskedUpdate:
-        """Fill a slot, or none where only what was found is compared; the check words come behind."""
+        """Fill a slot, or none if only findings are compared; the check words follow."""
         agreement = self._agreement
         rounds = len(agreement.slots)
         if round_ <= self._answered or (round_ > self._answered + 1 and not agreement.settings.may_return):
@@ -156,63 +154,64 @@ class GuidedParty(Generic[Finding]):
         secrets = self._open_secrets()
         if not agreement.is_asked(self._number, round_, session=self._session):
             raise RemoteProtocolError(f"party {self._number} must be in the sample of round {round_}; it is not.")
-        mind = self._read((*missed, news) if news is not None else missed, round_ - 1, secrets)
+        progress = self._read((*missed, news) if news is not None else missed, round_ - 1, secrets)
         vector = np.zeros(0, dtype=np.int64)
         if round_ <= rounds:
-            # Whoever disagrees goes on with empty answers: an abort would tell the coordinator what was released.
-            query = mind.thought.answer if mind.agrees else IDLE
-            assert isinstance(query, Query)  # one query for each slot (thinking)
+            # A party that disagrees goes on with empty answers: an abort would reveal something about the releases.
+            query = progress.state.output if progress.agrees else IDLE
+            assert isinstance(query, Query)  # the algorithm asks one per slot
             vector = self._pay(query, round_)
-        # From here on nothing can fail.
-        words = np.concatenate([agreement.ring.encode(vector), self._check_words(mind.thought, round_, secrets)])
+        # Nothing below can fail.
+        words = np.concatenate([agreement.ring.encode(vector), self._check_words(progress.state, round_, secrets)])
         masked = secrets.masks.mask(words, round_, self._number)
-        self._secrets, self._mind, self._answered = secrets, mind, round_
+        self._secrets, self._progress, self._answered = secrets, progress, round_
         return MaskedUpdate(Array.of(masked))
 
     def _finish(self, request: Finish) -> Ready:
         rounds = len(self._agreement.slots) + 1
         if self._answered != rounds and not self._agreement.settings.may_return:
             raise RemoteProtocolError(f"all {rounds} rounds must be answered before the end; {self._answered} are.")
-        self._mind = self._read((*request.missed, request.news), rounds, self._open_secrets())
+        self._progress = self._read((*request.missed, request.news), rounds, self._open_secrets())
         self._finished = True
         return Ready()
 
-    def _read(self, news: tuple[Aggregate, ...], last: int, secrets: _Secrets[Finding]) -> _Mind[Finding]:
-        """Unmask the totals up to round ``last`` that have not been read yet, compare and think; changes no state."""
-        mind = self._mind or _Mind(thought=secrets.thought, read=0, agrees=True)
-        unread = [aggregate for aggregate in news if aggregate.round > mind.read]
-        if [aggregate.round for aggregate in unread] != list(range(mind.read + 1, last + 1)):
+    def _read(self, news: tuple[Aggregate, ...], last: int, secrets: _Secrets[FindingT]) -> _Progress[FindingT]:
+        """Unmask the totals up to round ``last`` that have not been read yet and advance; changes nothing."""
+        progress = self._progress or _Progress(state=secrets.first_state, read=0, agrees=True)
+        unread = [aggregate for aggregate in news if aggregate.round > progress.read]
+        if [aggregate.round for aggregate in unread] != list(range(progress.read + 1, last + 1)):
             raise RemoteProtocolError(f"the total of round {last} must come with the next request; it does not.")
         for aggregate in unread:
-            mind = self._follow(mind, aggregate, secrets)
-        return mind
+            progress = self._follow(progress, aggregate, secrets)
+        return progress
 
-    def _follow(self, mind: _Mind[Finding], news: Aggregate, secrets: _Secrets[Finding]) -> _Mind[Finding]:
-        """Read one round's total."""
-        agreement, thought = self._agreement, mind.thought
+    def _follow(
+        self, progress: _Progress[FindingT], news: Aggregate, secrets: _Secrets[FindingT]
+    ) -> _Progress[FindingT]:
+        agreement, state = self._agreement, progress.state
         length = agreement.length_of(news.round)
-        elements, members = self._thinking.read(
+        elements, members = self._cache.unmask(
             secrets.check_key,
             news,
             lambda: secrets.masks.unmask(news, length=length, members_min=agreement.members_min),
         )
         slot_length = len(elements) - agreement.check_words
-        own = self._check_words(thought, news.round, secrets)
+        own = self._check_words(state, news.round, secrets)
         same = np.array_equal(elements[slot_length:], own * own.dtype.type(len(members)))  # wraps, as the sum does
-        agrees = mind.agrees and same
+        agrees = progress.agrees and same
         if news.round > len(agreement.slots) or not agrees:
-            return _Mind(thought=thought, read=news.round, agrees=agrees)
+            return _Progress(state=state, read=news.round, agrees=agrees)
         total = agreement.ring.decode(elements[:slot_length])
         total.setflags(write=False)  # it may be shared
-        return _Mind(thought=thought.follow(total), read=news.round, agrees=True)
+        return _Progress(state=state.advance(total), read=news.round, agrees=True)
 
     def _pay(self, query: Query, round_: int) -> IntArray:
         """Measure, fill the slot, charge our books, and add our noise where the parties add it.
 
         Privacy
         -------
-        Neighbours, sensitivity and event: `release_of`. A round that is not needed says nothing of any record, costs
-        nothing and carries the same noise: to the coordinator, under the masks, no round differs from another.
+        Neighbours, sensitivity and event: `release_of`. A round that is not needed reveals nothing about records, costs
+        nothing and carries the same noise: under the masks, all rounds look the same to the coordinator.
         """
         settings, slot = self._agreement.settings, self._agreement.slots[round_ - 1]
         exact = np.zeros(slot.length, dtype=np.int64)
@@ -226,17 +225,17 @@ class GuidedParty(Generic[Finding]):
             return exact
         return release(exact, event, duty=self._duty, share=share)
 
-    def _check_words(self, thought: Thought[Finding], round_: int, secrets: _Secrets[Finding]) -> NDArray[Any]:
-        """A keyed hash of what is answered and of the total that it follows from, as ring elements.
+    def _check_words(self, state: AlgorithmState[FindingT], round_: int, secrets: _Secrets[FindingT]) -> NDArray[Any]:
+        """Return a keyed hash of the query and of the total that it follows from, as ring elements.
 
-        They are added up under the masks like everything else: the parties see whether the sum is their own words
-        times the number of parties in it, and the coordinator sees nothing.
+        Check words are added up under the masks like everything else. The parties see whether the sum is their own
+        words times the number of parties in it, and the coordinator sees nothing.
         """
-        content = encode_context(round_, thought.digest)
+        content = encode_context(round_, state.digest)
         digest = hashlib.blake2b(content, key=secrets.check_key, digest_size=16).digest()
         return np.frombuffer(digest, dtype=self._agreement.ring.dtype)
 
-    def _open_secrets(self) -> _Secrets[Finding]:
+    def _open_secrets(self) -> _Secrets[FindingT]:
         """Derive everything from the common seed, or refuse if it has not been agreed on yet."""
         if self._secrets is not None:
             return self._secrets
@@ -246,7 +245,7 @@ class GuidedParty(Generic[Finding]):
         return _Secrets(
             masks=MaskSchedule(seed, session=self._session, ring=agreement.ring, parties=agreement.settings.parties),
             check_key=derive_key(seed, f"{agreement.settings.protocol} check words", self._session),
-            thought=self._thinking.begin(
+            first_state=self._cache.begin(
                 agreement.settings, derive_stream_key(seed, self._session, agreement.settings.protocol)
             ),
         )

@@ -1,51 +1,42 @@
-"""What the protocols of guided sums have in common as protocol objects: the synopsis, and FedDP-KMeans."""
+"""The common part of the protocol objects of guided sums: the synopsis and FedDP-KMeans."""
 
 from __future__ import annotations
 
 import json
+from abc import abstractmethod
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Generic
+from dataclasses import asdict, replace
+from typing import Any, ClassVar
 
+from cloister.audit import JobUnderAudit
+from cloister.audit.attack import make_identities
 from cloister.crypto import Entropy
 from cloister.job import MAX_RECORDS, Job, NoiseOptions
+from cloister.privacy.books import Charges
 from cloister.privacy.card import Circumstances
-from cloister.privacy.mechanisms import Release
 from cloister.privacy.release import NoiseDuty
-from cloister.protocol import Charges, Clustering, Finding, LeakageTable, OwnInput
+from cloister.privacy.units import LeakageTable
+from cloister.protocol import CardMaker, Clustering, Explanation, Finding, OwnInput, PublicInput
 from cloister.protocols.guided_sums.agreement import Agreement, Settings, envelope_of
-from cloister.protocols.guided_sums.coordinator import NoBooks, Outcome, coordinate
+from cloister.protocols.guided_sums.algorithm import AlgorithmCache, GuidedFinding, GuidedSession
+from cloister.protocols.guided_sums.attack import attack_sums
+from cloister.protocols.guided_sums.coordinator import GuidedOutcome, NoBooks, coordinate
 from cloister.protocols.guided_sums.messages import make_codec
 from cloister.protocols.guided_sums.party import GuidedParty
-from cloister.protocols.guided_sums.thinking import Pipeline, SharedThinking
+from cloister.protocols.guided_sums.settings import GuidedSettings
 from cloister.roles import Coordinator, Party, Seat
 from cloister.wire import Codec
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class GuidedSession(Generic[Settings]):
-    """What was agreed for one session of guided sums.
-
-    Attributes
-    ----------
-    agreement
-        The public parameters.
-    algorithm
-        What every party runs on the released totals.
-    plan
-        All releases, where they are fixed in advance; otherwise one prepayment covers them.
-    """
-
-    agreement: Agreement[Settings]
-    algorithm: Pipeline[Any]
-    plan: tuple[Release, ...] | None = None
 
 
 class GuidedClustering(Clustering[GuidedSession[Settings]]):
     """A protocol of guided sums."""
 
-    table: LeakageTable
+    table: ClassVar[LeakageTable]
     """Who learns what, whoever adds the noise."""
+    public: ClassVar[str]
+    """What everyone knows."""
+    remedy: ClassVar[str]
+    """What lowers the noise of a result."""
 
     def codec(self, agreed: GuidedSession[Settings]) -> Codec:
         """The messages of guided sums, under the protocol's own name."""
@@ -55,9 +46,9 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
         self,
         agreed: GuidedSession[Settings],
         guard: AbstractContextManager[object] = nullcontext(),  # noqa: B008
-    ) -> SharedThinking[Any]:
+    ) -> AlgorithmCache[Any]:
         """Let parties of one process that read the same totals run the algorithm once."""
-        return SharedThinking(guard=guard, pipeline=agreed.algorithm)
+        return AlgorithmCache(lock=guard, pipeline=agreed.algorithm)
 
     def seat(
         self,
@@ -66,7 +57,7 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
         own: OwnInput,
         *,
         duty: NoiseDuty | None = None,
-        cache: SharedThinking[Any] | None = None,
+        cache: AlgorithmCache[Any] | None = None,
     ) -> GuidedParty[Any]:
         """Seat one party."""
         assert duty is not None  # a job of guided sums has a budget
@@ -78,7 +69,7 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
             entropy=seat.entropy,
             session=seat.session,
             duty=duty,
-            thinking=cache or self.make_cache(agreed),
+            cache=cache or self.make_cache(agreed),
         )
 
     def coordinate(
@@ -88,7 +79,7 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
         session: bytes,
         entropy: Entropy,
         duty: NoiseDuty | None = None,
-    ) -> Coordinator[Outcome]:
+    ) -> Coordinator[GuidedOutcome]:
         """Seat the coordinator."""
         return coordinate(agreed.agreement, session=session, duty=duty)
 
@@ -109,7 +100,7 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
         """The protocol's table; who can undo it depends on who adds the noise."""
         return replace(self.table, breaks_if=agreed.agreement.breaks_if)
 
-    def find(self, agreed: GuidedSession[Settings], party: Party, outcome: Outcome) -> Finding | None:
+    def find(self, agreed: GuidedSession[Settings], party: Party, outcome: GuidedOutcome) -> Finding | None:
         """Return what a party that stayed to the end has found."""
         assert isinstance(party, GuidedParty)
         if not party.finished:
@@ -121,9 +112,38 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
             cluster_records=tuple(found.weights.tolist()),
             cluster_records_noise=found.weight_noise,
             released_records=found.released_records,
-            curve=getattr(found, "curve", ()),
+            curve=found.curve,
             details=found,
         )
+
+    @abstractmethod
+    def list_notes(self, settings: Settings, found: Any, *, idle: int) -> tuple[str, ...]:
+        """What else the reader must know; ``idle`` rounds were not needed."""
+
+    def explain(
+        self,
+        job: Job,
+        agreed: GuidedSession[Settings],
+        finding: Finding,
+        outcome: GuidedOutcome,
+        make_card: CardMaker | None,
+    ) -> Explanation:
+        """Explain a finding; all of it is public or released."""
+        agreement, settings = agreed.agreement, agreed.agreement.settings
+        assert make_card is not None  # a job of guided sums has a budget
+        card = make_card(_describe_run(settings, finding.details, outcome, remedy=self.remedy))
+        return Explanation(
+            leakage=self.leakage(agreed),
+            public=self.public,
+            notes=self.list_notes(settings, finding.details, idle=len(settings.slots) - len(card.releases)),
+            card=card,
+            ring_bits=agreement.ring.bits,
+        )
+
+    def attacks(self, job: Job, public: PublicInput) -> JobUnderAudit:
+        """Build the attacks on a job."""
+        directory = tuple(identity.public_bytes for identity in make_identities(job))
+        return attack_sums(self, job, self.agree(job, directory, public))
 
 
 def agree_on_sums(job: Job, settings: Settings, directory: tuple[bytes, ...]) -> Agreement[Settings]:
@@ -140,9 +160,16 @@ def agree_on_sums(job: Job, settings: Settings, directory: tuple[bytes, ...]) ->
     )
 
 
-def describe_run(agreement: Agreement[Any], found: Any, outcome: Outcome, *, remedy: str) -> Circumstances:
-    """What a card is told of a session of guided sums."""
-    settings = agreement.settings
+def note_declared(settings: GuidedSettings) -> tuple[str, ...]:
+    """Say that the number of records is not hidden, where the job declares it."""
+    if settings.records is None:
+        return ()
+    return (f"The number of records, {settings.records:,}, was declared public by the job: it is not hidden.",)
+
+
+def _describe_run(
+    settings: GuidedSettings, found: GuidedFinding, outcome: GuidedOutcome, *, remedy: str
+) -> Circumstances:
     fewest = min(map(len, outcome.members))
     asked = settings.sample_size
     return Circumstances(

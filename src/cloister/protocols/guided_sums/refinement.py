@@ -1,7 +1,8 @@
-"""The refinement: a few rounds of Lloyd's algorithm with clipped offsets and steps that are shrunk by their noise.
+"""The refinement: a few rounds of Lloyd's algorithm with clipped offsets, and steps that are shrunk by their noise.
 
-The squares of the offsets are summed too: they tell which cluster is too wide. After every round but the last, centres
-that are hardly needed are moved to such clusters (:mod:`.swaps`).
+The squares of the offsets are summed, too: they show which cluster is too wide. After every round but the last, centres
+that are hardly needed are moved to such clusters (`swap_centres`). A `Guide` is a subspace known to hold most of what
+separates clusters; if there is one, the first round assigns records within it.
 """
 
 from __future__ import annotations
@@ -9,16 +10,100 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isqrt, sqrt
 
+import numba
 import numpy as np
+from numpy.typing import NDArray
 
-from cloister.crypto.stream import Stream
-from cloister.kmeans.offsets import Join, sum_offsets
-from cloister.protocols.guided_sums.guide import Guide
+from cloister.crypto import Stream
+from cloister.kmeans import Join, Joined, nearest, sum_offsets
+from cloister.protocols.guided_sums.postprocessing import USUAL, Sketch, SwapRule, shrink_steps, swap_centres
 from cloister.protocols.guided_sums.query import IDLE, Asking, Measure, Query
 from cloister.protocols.guided_sums.settings import GuidedSettings, Slot
-from cloister.protocols.guided_sums.shrinkage import shrink_steps
-from cloister.protocols.guided_sums.swaps import USUAL, Sketch, swap_centres
+from cloister.protocols.guided_sums.statistics import Subspace
 from cloister.records import FloatArray, IntArray, Records
+
+IN_SUBSPACE = SwapRule(clear=3.0, worth=2.0)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Guide:
+    """Where to look.
+
+    In the first round, a record joins the centre that is nearest in the subspace: in the other directions, all centres
+    start at the mean. In every round, the width of a cluster is measured in the subspace: a cluster that is really two
+    stands out there, where the variance within clusters comes from only a few directions. The parts of a step within
+    the subspace and orthogonal to it are shrunk separately (:mod:`.refinement`).
+
+    Parameters
+    ----------
+    subspace
+        Its axes.
+    places
+        The first centres' coordinates in it, (k, m).
+    radius
+        The length in it that counts as 1 in a cluster's width.
+    clear
+        Restrict the first round to records that are this many times closer to their centre than to any other:
+        3 in Part 2 of Algorithm 5 (FedDP-KMeans, appendix F); 1 for all.
+    swaps
+        When centres are swapped. Widths in the subspace are clipped and understate the gain of a split, which is rated
+        higher, but must be clearer.
+    """
+
+    subspace: Subspace
+    places: FloatArray
+    radius: float
+    clear: float = 1.0
+    swaps: SwapRule = IN_SUBSPACE
+
+    def make_join(self, centres: FloatArray, *, first: bool) -> Join:
+        """Return which centre a record joins, from these centres on; each record's depends on no other."""
+        places = self.places if first else self.subspace.project(centres)
+        clear = self.clear if first else 1.0
+
+        def join(points: FloatArray) -> Joined:
+            coordinates = self.subspace.project(points)
+            labels = nearest(coordinates, places).labels if first else nearest(points, centres).labels
+            squares = _measure_squares(coordinates, places, labels, clear) / self.radius**2
+            return Joined(labels=labels, squares=squares)
+
+        return join
+
+    def to_bytes(self) -> bytes:
+        """Everything that decides which centre a record joins."""
+        numbers = (self.subspace.origin, self.subspace.axes, self.places, np.array([self.radius, self.clear]))
+        return b"".join(part.tobytes() for part in numbers)
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[misc, unused-ignore]
+def _square(coordinates, places, i, j):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for h in range(places.shape[1]):
+        difference = coordinates[i, h] - places[j, h]
+        total += difference * difference
+    return total
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[misc, unused-ignore]
+def _fill_squares(coordinates, places, labels, clear, squares):  # type: ignore[no-untyped-def]
+    for i in range(len(labels)):
+        squares[i] = _square(coordinates, places, i, labels[i])
+        if clear > 1.0:
+            own = labels[i]
+            for j in range(len(places)):
+                if j != own and clear * clear * squares[i] > _square(coordinates, places, i, j):
+                    labels[i] = -1
+                    break
+
+
+def _measure_squares(
+    coordinates: FloatArray, places: FloatArray, labels: NDArray[np.int32], clear: float
+) -> FloatArray:
+    """Return squared distances from the places that the labels name; labels that are not clear become -1."""
+    squares = np.empty(len(labels))
+    _fill_squares(coordinates, places, labels, clear, squares)
+    return squares
+
 
 _COUNT_PART = 6  # a count, and the square of the longest offset, weigh a sixth of that offset
 _CLIENT_COUNT_PART = 8  # a party's sums are short beside its counts: offsets cancel
@@ -43,7 +128,7 @@ def list_rounds(settings: GuidedSettings) -> tuple[Slot, ...]:
 
 
 def choose_rounds(settings: GuidedSettings, *, l2_squared: int, records: float, clusters: int) -> int:
-    """T from the noise of a whole-budget step, relative to the radius: the less noise, the more rounds pay."""
+    """Choose T by the noise of a whole-budget step relative to the radius: with less noise, more rounds pay off."""
     limits = settings.round_limits
     noise = clusters * sqrt(settings.dimensions) / max(records * settings.signal(l2_squared), 1e-300)
     return int(np.clip(round(_NOISE_FOR_ONE / noise), limits.least, limits.most))
@@ -136,7 +221,7 @@ def _measure_offsets(centres: FloatArray, radii: FloatArray, scale: int, weight:
 
 
 def _shrink(steps: FloatArray, variances: FloatArray, axes: FloatArray | None) -> FloatArray:
-    """Shrink whole steps; with axes, what goes along them and what goes across, each by its own noise."""
+    """Shrink whole steps; with axes, the parts along and orthogonal to them separately, each by its own noise."""
     if axes is None or axes.shape[1] == len(axes):
         return shrink_steps(steps, variances)
     along = steps @ axes

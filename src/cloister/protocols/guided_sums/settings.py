@@ -1,12 +1,12 @@
-"""The public values of a session of guided sums: what may be spent, who adds noise, what goes over the wire when."""
+"""The public values of a session of guided sums: the budget, who adds the noise, and what is sent when."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isqrt, sqrt
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from cloister.errors import ConfigError
 from cloister.numeric import FixedPoint
@@ -15,20 +15,20 @@ from cloister.privacy.mechanisms import DiscreteGaussian, Mechanism
 from cloister.privacy.placement import Aggregator, Placement
 from cloister.privacy.units import Budget, Unit
 
-PURSE = 2**56
-"""All that a unit may ever contribute, over all rounds: the sum of the squared L2 norms of its integer vectors.
+BUDGET_UNITS = 2**56
+"""The budget in integer units: the most that the squared L2 norms of a unit's vectors may add up to over all rounds.
 
-Noise has one scale for the whole session and a round's weight in the budget is how large contributions are in it, so
-that whoever adds the noise need not know how the budget is split, which depends on values that were released before.
+Noise has one scale for the whole session; the size of contributions in a round is its weight in the budget. So
+whoever adds the noise need not know how the budget is split, which depends on values that were released before.
 """
 CLUSTERS_MOST, DIMENSIONS_MOST = 1000, 2000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Slot:
-    """One round on the wire: what it is for, and how many numbers each party sends, from public values alone.
+    """One round on the wire: its purpose, and how many numbers each party sends, from public values alone.
 
-    ``mechanism`` is its noise where that is not the session's.
+    ``mechanism`` is its noise if that differs from the session's.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Slot:
 
 @dataclass(frozen=True, kw_only=True)
 class RoundLimits:
-    """How many rounds of Lloyd's algorithm at least and at most."""
+    """The least and the most rounds of Lloyd's algorithm."""
 
     least: int
     most: int
@@ -46,7 +46,7 @@ class RoundLimits:
 
 @dataclass(frozen=True, kw_only=True)
 class GuidedSettings(ABC):
-    """What every algorithm on guided sums is told; each has its own besides.
+    """The settings that all algorithms on guided sums have in common; each adds its own.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class GuidedSettings(ABC):
     parties
         How many take part.
     records
-        The number of records, where it is declared public; None lets a part of the budget be spent on it.
+        The number of records, where it is declared public; None spends a part of the budget on it.
     placement
         Who adds the noise.
     fixed_point
@@ -69,7 +69,7 @@ class GuidedSettings(ABC):
     protocol: ClassVar[str]
     """The protocol's name, in jobs, in results and on the wire."""
     may_return: ClassVar[bool] = False
-    """Whether a party that was not asked, or not reached, in a round is asked again: it is then told what it missed."""
+    """Whether a party that was not asked or not reached in a round may return; it then receives what it missed."""
     clusters: int
     dimensions: int
     budget: Budget
@@ -93,11 +93,11 @@ class GuidedSettings(ABC):
     @property
     @abstractmethod
     def round_limits(self) -> RoundLimits:
-        """Of the rounds of Lloyd's algorithm."""
+        """The limits of the rounds of Lloyd's algorithm."""
 
     @property
     def sample_size(self) -> int:
-        """How many parties are asked in a round; a public sample where these are not all."""
+        """How many parties are asked in a round; a public sample where that is not all of them."""
         return self.parties
 
     @cached_property
@@ -107,10 +107,10 @@ class GuidedSettings(ABC):
         Privacy
         -------
         Neighbours: one unit added or removed. Over all rounds a unit's integer vectors have squared L2 norms that add
-        up to at most ``PURSE``, so all releases together are rho-zCDP with rho = PURSE / 2 sigma^2, which is what the
-        budget converts to (docs/proofs/synopsis.md).
+        up to at most P = ``BUDGET_UNITS``, so all releases together are rho-zCDP with rho = P / 2 sigma^2, which is
+        what the budget converts to (docs/proofs/synopsis.md).
         """
-        return DiscreteGaussian(sigma=sqrt(PURSE / (2 * rho_for(self.budget))) * SLACK)
+        return DiscreteGaussian(sigma=sqrt(BUDGET_UNITS / (2 * rho_for(self.budget))) * SLACK)
 
     @cached_property
     def noise_std(self) -> float:
@@ -125,18 +125,22 @@ class GuidedSettings(ABC):
     @property
     def contribution_most(self) -> int:
         """The most that a unit can add to a number."""
-        return isqrt(PURSE)
+        return isqrt(BUDGET_UNITS)
+
+    def scaled_to(self, parties: int) -> Self:
+        """Return the settings of a job with this many parties, who place their noise as before."""
+        return replace(self, parties=parties, placement=self.placement.scaled_to(parties))
 
     def noise_in(self, slot: Slot) -> Mechanism:
         """Return the noise on every number of a round."""
         return self.target if slot.mechanism is None else slot.mechanism
 
     def signal(self, l2_squared: int) -> float:
-        """mu: the largest contribution over the noise, where a round may cost this much of the purse."""
+        """mu: the largest contribution over the noise in a round that may cost this many of the budget units."""
         return isqrt(l2_squared) / self.noise_std
 
 
 def require(holds: bool, name: str, must: str, value: object, what_to_do: str = "") -> None:
-    """Raise in the one form of such messages."""
+    """Raise `ConfigError` with a message of the usual form, unless the condition holds."""
     if not holds:
         raise ConfigError(f"{name} must be {must}; got {value}. {what_to_do}".rstrip())

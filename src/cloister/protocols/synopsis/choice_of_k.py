@@ -1,17 +1,17 @@
 """The choice of k: which number of clusters the released histogram shows best. Post-processing; it costs no budget.
 
-Every k is tried on the cells, and scored by the **simplified silhouette** (Hruschka, Campello and de Castro 2006): the
+Every k is tried on the cells and scored by the **simplified silhouette** (Hruschka, Campello and de Castro 2006): the
 mean over records of 1 - a/b, where a and b are the distances to the nearest and to the second nearest centre. It is
-large where every record has one centre that is clearly the nearest: too few centres leave a large, too many b small.
+large if every record has one centre that is clearly the nearest: with too few centres, a is large; with too many, b is
 
-Two things are added, for what is seen is a noisy histogram and not the records:
+small.
 
 - A record is somewhere in its cell: the variance of that is added to both squared distances. Without it, as many
-  clusters as there are full cells look perfect (a = 0), which in many dimensions, with two or three bins an axis, is
-  what any index finds that believes in the middles of cells.
+  clusters as there are full cells look perfect (a = 0), and in many dimensions, with two or three bins
+  per axis, that is what any index finds that takes records to be in the middles of cells.
 - Where there is little but noise, clusters of noise look better the more there are. So the same is done with
   references that have no clusters: one bell with the histogram's mean and variances, the same noise, the same
-  denoising. As far as their score rises with k, that rise is taken off. It is half a remedy: where a table has no
+  denoising. As far as their score rises with k, that rise is subtracted. It is half a remedy: where a table has no
   clusters and few records, k may still come out near the most (docs/study-synopsis.md).
 
 What else was tried, and how often k is right: docs/study-synopsis.md.
@@ -25,10 +25,9 @@ from math import isqrt
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from cloister.crypto.stream import Stream
-from cloister.protocols.synopsis.grid import Grid
+from cloister.crypto import Stream
+from cloister.protocols.synopsis.histogram import Grid, Histogram, cluster_cells, denoise_histogram
 from cloister.protocols.synopsis.settings import Settings
-from cloister.protocols.synopsis.start import Histogram, cluster_cells, denoise_histogram
 from cloister.records import FloatArray
 from cloister.report.result import KChoice
 

@@ -1,23 +1,24 @@
-"""The synopsis as a protocol object: its options, what it agrees on, and what its reader must know."""
+"""The synopsis as a protocol object: its options, its parameters, and what its reader must know."""
 
 from __future__ import annotations
 
 from cloister.errors import ConfigError
+from cloister.forecast.model import Forecast, PlanRequest
 from cloister.job import Facts, Job, NoiseOptions
 from cloister.numeric import FixedPoint
 from cloister.privacy.units import Unit
-from cloister.protocol import CardMaker, Finding, PublicInput, Story
-from cloister.protocols.guided_sums.coordinator import Outcome
-from cloister.protocols.guided_sums.protocol import GuidedClustering, GuidedSession, agree_on_sums, describe_run
+from cloister.protocol import PublicInput, placeholder_directory
+from cloister.protocols.guided_sums.agreement import make_leakage
+from cloister.protocols.guided_sums.algorithm import GuidedSession
+from cloister.protocols.guided_sums.protocol import GuidedClustering, agree_on_sums, note_declared
 from cloister.protocols.guided_sums.settings import CLUSTERS_MOST, DIMENSIONS_MOST
-from cloister.protocols.synopsis.pipeline import Finding as Found
-from cloister.protocols.synopsis.pipeline import run_synopsis
-from cloister.protocols.synopsis.session import LEAKAGE
+from cloister.protocols.synopsis.pipeline import SynopsisFinding, run_synopsis
+from cloister.protocols.synopsis.plan import forecast_synopsis
 from cloister.protocols.synopsis.settings import SYNOPSIS, Knobs, Settings
 
 
-class SynopsisOptions(NoiseOptions, tag=SYNOPSIS):
-    """Options of the synopsis; none of them is needed.
+class SynopsisOptions(NoiseOptions, frozen=True, tag=SYNOPSIS):
+    """Options of the synopsis, all optional.
 
     Attributes
     ----------
@@ -38,10 +39,17 @@ class SynopsisOptions(NoiseOptions, tag=SYNOPSIS):
 
 
 class Synopsis(GuidedClustering[Settings]):
-    """The default: differentially private from the first number to the last."""
+    """The default protocol: differentially private from end to end."""
 
     Options = SynopsisOptions
-    table = LEAKAGE
+    table = make_leakage(
+        "docs/proofs/synopsis.md", "counts, moments, histogram and sums over all parties' records, round by round"
+    )
+    public = (
+        "columns, bounds, k or the most it may be, the budget, the rounds and their lengths, who takes part and who "
+        "missed which round"
+    )
+    remedy = "Raise epsilon, or use fewer clusters or columns or narrower bounds"
 
     def agree(self, job: Job, directory: tuple[bytes, ...], public: PublicInput) -> GuidedSession[Settings]:
         """Translate a job."""
@@ -51,27 +59,34 @@ class Synopsis(GuidedClustering[Settings]):
         """Say why it is used."""
         return f"rows are split across organisations, so the default, {self.name}, is used; also: {others}."
 
-    def tell(
-        self,
-        job: Job,
-        agreed: GuidedSession[Settings],
-        finding: Finding,
-        outcome: Outcome,
-        make_card: CardMaker | None,
-    ) -> Story:
-        """Say what the reader must know; all of it public or released."""
-        agreement, settings = agreed.agreement, agreed.agreement.settings
-        assert make_card is not None
-        remedy = "Raise epsilon, or use fewer clusters or columns or narrower bounds"
-        card = make_card(describe_run(agreement, finding.details, outcome, remedy=remedy))
-        return Story(
-            leakage=self.leakage(agreed),
-            public="columns, bounds, k or the most it may be, the budget, the rounds and their lengths, who takes part "
-            "and who missed which round",
-            notes=_write_notes(settings, finding.details, idle=len(settings.slots) - len(card.releases)),
-            card=card,
-            ring_bits=agreement.ring.bits,
-        )
+    def list_notes(self, settings: Settings, found: SynopsisFinding, *, idle: int) -> tuple[str, ...]:
+        """What else the reader must know."""
+        notes = []
+        if settings.choose_k:
+            notes.append(f"The synopsis chose k = {len(found.centres)}, of at most {settings.clusters}.")
+        notes += note_declared(settings)
+        if found.route == "projected":
+            notes.append(
+                f"The histogram is over {found.axes} main directions of the records, which were found in noisy "
+                "second moments: there are too many columns for a histogram over all of them."
+            )
+        elif found.axes < settings.dimensions:
+            notes.append(
+                f"The histogram distinguishes only {found.axes} of {settings.dimensions} columns: there are too few "
+                "records, or too little budget, for more. Clusters that differ in other columns may be missed."
+            )
+        if idle:
+            were, they = ("was", "It was") if idle == 1 else ("were", "They were")
+            notes.append(
+                f"{idle} of {len(settings.slots)} rounds {were} not needed. {they} filled with zeros, so that the "
+                "coordinator cannot tell."
+            )
+        return tuple(notes)
+
+    def forecast(self, job: Job, public: PublicInput, request: PlanRequest) -> Forecast:
+        """Say what a job would do, cost and find."""
+        agreed = self.agree(job, placeholder_directory(job), public)
+        return forecast_synopsis(job, agreed.agreement, request, self.leakage(agreed))
 
 
 def make_settings(job: Job) -> Settings:
@@ -90,28 +105,3 @@ def make_settings(job: Job) -> Settings:
         fixed_point=FixedPoint(options.fractional_bits),
         knobs=options.knobs,
     )
-
-
-def _write_notes(settings: Settings, found: Found, *, idle: int) -> tuple[str, ...]:
-    notes = []
-    if settings.choose_k:
-        notes.append(f"k = {len(found.centres)} was chosen by the synopsis, from at most {settings.clusters}.")
-    if settings.records is not None:
-        notes.append(f"The number of records, {settings.records:,}, was declared public by the job: it is not hidden.")
-    if found.route == "projected":
-        notes.append(
-            f"The histogram was laid along {found.axes} main directions of the records, which were found in noisy "
-            "second moments: there are too many columns to lay it along each of them."
-        )
-    elif found.axes < settings.dimensions:
-        notes.append(
-            f"The histogram tells only {found.axes} of {settings.dimensions} columns apart: there are too few "
-            "records, or too little budget, for more. Clusters that differ in other columns may be missed."
-        )
-    if idle:
-        were, they = ("was", "It was") if idle == 1 else ("were", "They were")
-        notes.append(
-            f"{idle} of {len(settings.slots)} rounds {were} not needed. {they} sent as zeros, so that the coordinator "
-            "cannot tell."
-        )
-    return tuple(notes)

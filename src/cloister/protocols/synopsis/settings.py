@@ -1,28 +1,32 @@
-"""The public values of a synopsis: what is asked, what may be spent, and what goes over the wire when."""
+"""The public values of a synopsis: the queries, the budget, and what is sent when."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Final
+from typing import Annotated, ClassVar, Final
 
-from cloister.protocols.guided_sums.moments import moments_length
+from msgspec import Meta
+
+from cloister.job.refusals import check_fields, refuse
 from cloister.protocols.guided_sums.refinement import list_rounds
 from cloister.protocols.guided_sums.settings import CLUSTERS_MOST, GuidedSettings, RoundLimits, Slot, require
-from cloister.protocols.guided_sums.size import count_slot_length
+from cloister.protocols.guided_sums.statistics import count_slot_length, moments_length
 
 SYNOPSIS: Final = "synopsis"
 """The protocol's name, in jobs, in results and on the wire."""
 DIRECT_DIMENSIONS = 5
-"""Up to so many columns the grid is laid on the columns themselves: 6000 cells are still five bins or more on each."""
+"""Up to this many columns, the grid is over the columns themselves: 6000 cells still give each at least five bins."""
 BOX_BINS = 16
 """Of each column's histogram: bounds may be cut to a sixteenth; narrower bins hold fewer records under equal noise."""
 NORM_BINS = 24
 """Of the distances from the middle: each ends a factor 2^(1/4) below the last, down to a fiftieth of the longest."""
+Share = Annotated[float, Meta(ge=1e-4, le=0.99)]
+Rounds = Annotated[int, Meta(ge=1, le=50)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Knobs:
-    """Advanced settings. The defaults were tuned on synthetic families (docs/study-synopsis.md); nobody needs them.
+    """Advanced settings. The defaults were tuned on synthetic families (docs/study-synopsis.md); few need others.
 
     Parameters
     ----------
@@ -35,44 +39,37 @@ class Knobs:
     cells_max
         The most cells of the histogram, and the length of its vector.
     rounds_min, rounds_max
-        How many rounds of Lloyd's algorithm at least and at most.
+        The least and the most rounds of Lloyd's algorithm.
     restarts
         How often the cells are clustered from another start.
     """
 
-    count_share: float = 0.01
-    box_share: float = 0.05
-    middle_share: float = 0.03
-    norm_share: float = 0.03
-    moment_share: float = 0.30
-    histogram_share_direct: float = 0.50
-    histogram_share_projected: float = 0.35
-    cells_max: int = 6000
-    rounds_min: int = 2
-    rounds_max: int = 8
-    restarts: int = 20
+    count_share: Share = 0.01
+    box_share: Share = 0.05
+    middle_share: Share = 0.03
+    norm_share: Share = 0.03
+    moment_share: Share = 0.30
+    histogram_share_direct: Share = 0.50
+    histogram_share_projected: Share = 0.35
+    cells_max: Annotated[int, Meta(ge=16, le=10**6)] = 6000
+    rounds_min: Rounds = 2
+    rounds_max: Rounds = 8
+    restarts: Annotated[int, Meta(ge=1, le=1000)] = 20
 
     def __post_init__(self) -> None:
-        for name in self.__dataclass_fields__:
-            value = getattr(self, name)
-            if name.endswith(("share", "direct", "projected")):
-                require(1e-4 <= value <= 0.99, name, "from 0.0001 to 0.99", value, _DEFAULT)
+        check_fields((SYNOPSIS,), self)
         first = self.count_share + max(self.box_share, self.middle_share + self.norm_share + self.moment_share)
-        require(first <= 0.95, "the shares before the histogram", "at most 0.95 together", first, "Lower one of them.")
-        require(
-            1 <= self.rounds_min <= self.rounds_max <= 50,
-            "rounds_min and rounds_max",
-            "1 to 50, in order",
-            (self.rounds_min, self.rounds_max),
-            "Raise rounds_max, or lower rounds_min.",
-        )
-        require(16 <= self.cells_max <= 10**6, "cells_max", "from 16 to 1000000", self.cells_max, _DEFAULT)
-        require(1 <= self.restarts <= 1000, "restarts", "from 1 to 1000", self.restarts, _DEFAULT)
+        if first > 0.95:
+            got = f"{first:g} before the histogram"
+            refuse((SYNOPSIS,), "leave 0.05 of the budget for the histogram and the rounds", got, "Lower a share.")
+        if self.rounds_min > self.rounds_max:
+            got = f"rounds_min = {self.rounds_min}, rounds_max = {self.rounds_max}"
+            refuse((SYNOPSIS, "rounds_max"), "be at least rounds_min", got, "Raise it, or lower rounds_min.")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(GuidedSettings):
-    """What one synopsis is made of; with ``choose_k``, ``clusters`` is the most there may be.
+    """The settings of one synopsis; with ``choose_k``, ``clusters`` is the maximum.
 
     Parameters
     ----------
@@ -92,12 +89,12 @@ class Settings(GuidedSettings):
 
     @property
     def round_limits(self) -> RoundLimits:
-        """Of the rounds of Lloyd's algorithm."""
+        """The limits of the rounds of Lloyd's algorithm."""
         return RoundLimits(least=self.knobs.rounds_min, most=self.knobs.rounds_max)
 
     @property
     def may_project(self) -> bool:
-        """Whether the grid may be laid in a subspace; in few dimensions it never is."""
+        """Whether the grid may be in a subspace; with few columns it never is."""
         return self.dimensions > DIRECT_DIMENSIONS
 
     @property
@@ -115,6 +112,3 @@ class Settings(GuidedSettings):
             slots.append(Slot(name="histogram of each column", length=BOX_BINS * d))
         slots.append(Slot(name="histogram", length=self.knobs.cells_max))
         return (*slots, *list_rounds(self))
-
-
-_DEFAULT = "Leave it out for the default."

@@ -1,0 +1,219 @@
+"""Statistics that several algorithms release: the number of records, and their second moments in a subspace or not.
+
+What one record adds must not depend on the records next to it. A product of two matrices of doubles rounds a row
+differently if there are more rows (full tiles, tails and single rows run different code). A record on the border
+between two cells could then change its cell because another record was added, so that one record would move two. Sums
+of integers below 2^53 are exact in any order, so everything that decides where a record counts is computed from offsets
+in integer units (`count_offsets`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isqrt
+
+import numpy as np
+
+from cloister.numeric import find_reach
+from cloister.protocols.guided_sums.query import Asking, Query
+from cloister.protocols.guided_sums.settings import GuidedSettings
+from cloister.records import FloatArray, IntArray, Records, iterate_chunks
+
+UNITS = 2.0**20
+"""Units per 1. With x and origin in [-1, 1]^d and d <= 2000, |x - origin|^2 <= 4 d UNITS^2 < 2^53."""
+_AXIS_UNITS = 2.0**25  # |x - origin| |axis| <= 2 sqrt(d) 2^20 (2^25 + sqrt(d)/2) < 2^52, and so is any part of the sum
+
+
+def count_offsets(points: FloatArray, origin: FloatArray) -> FloatArray:
+    """Return the offsets from the origin in whole units, (n, d)."""
+    offsets: FloatArray = np.rint((points - origin) * UNITS)
+    return offsets
+
+
+def measure_lengths(offsets: FloatArray) -> FloatArray:
+    """Return the length of each offset, in units, (n,)."""
+    lengths: FloatArray = np.sqrt((offsets**2).sum(axis=1))
+    return lengths
+
+
+def project_offsets(offsets: FloatArray, axes: FloatArray) -> FloatArray:
+    """Return the coordinates along unit vectors, (d, m), in [-1, 1] scaling, (n, m)."""
+    coordinates: FloatArray = (offsets @ np.rint(axes * _AXIS_UNITS)) / (UNITS * _AXIS_UNITS)
+    return coordinates
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Subspace:
+    """An origin in [-1, 1]^d and orthonormal axes: the coordinates of x are (x - origin) . axes."""
+
+    origin: FloatArray
+    axes: FloatArray
+    """(d, m)."""
+
+    def project(self, points: FloatArray) -> FloatArray:
+        """Return coordinates, (n, m); those of a record depend on no other record, to the last bit."""
+        return project_offsets(count_offsets(points, self.origin), self.axes)
+
+    def embed(self, coordinates: FloatArray) -> FloatArray:
+        """Return the points of the subspace with these coordinates, (n, d)."""
+        embedded: FloatArray = self.origin + coordinates @ self.axes.T
+        return embedded
+
+
+def fix_signs(vectors: FloatArray) -> FloatArray:
+    """Return eigenvectors, (d, m), with the sign that makes each one's largest entry positive."""
+    signs = np.where(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
+    fixed: FloatArray = np.ascontiguousarray(vectors * signs)
+    return fixed
+
+
+SIZE_BINS = 20
+"""Bins of party sizes: 1, 2, 3 to 4, 5 to 8 and so on, each twice the last; all above 2^18 share one."""
+_VOTE = 2.5  # deviations of noise above which a bin has votes; in one of eight releases, some bin has that much noise
+_CELLS, _CELLS_PER_OCCUPIED = 16, 3  # cells per cluster, of which about one in three holds records
+
+
+def count_slot_length(settings: GuidedSettings) -> int:
+    """Return how many numbers the round that counts the records sends."""
+    return SIZE_BINS if settings.client_level else 1
+
+
+def release_size(settings: GuidedSettings, *, l2_squared: int) -> Asking[float]:
+    """Release roughly how many records there are."""
+    count = release_sizes if settings.client_level else count_records
+    return (yield from count(settings, l2_squared=l2_squared))
+
+
+def count_records(settings: GuidedSettings, *, l2_squared: int) -> Asking[float]:
+    """Release the number of records.
+
+    Privacy
+    -------
+    A record adds a: squared L2 norm a^2 <= ``l2_squared``.
+    """
+    height = isqrt(l2_squared)
+
+    def measure(party: Records) -> IntArray:
+        return np.array([height * sum(len(batch) for batch in party.batches())], dtype=np.int64)
+
+    total = yield Query(name="number of records", measure=measure, length=1, l2_squared=height**2)
+    return max(1.0, float(total[0]) / height)
+
+
+def release_sizes(settings: GuidedSettings, *, l2_squared: int) -> Asking[float]:
+    """Let every party vote for the bin of its number of records; return roughly the sum.
+
+    Privacy
+    -------
+    A party adds a to one bin: squared L2 norm a^2 <= ``l2_squared``.
+    """
+    height = isqrt(l2_squared)
+
+    def measure(party: Records) -> IntArray:
+        size = sum(len(batch) for batch in party.batches())
+        votes = np.zeros(SIZE_BINS, dtype=np.int64)
+        if size:
+            votes[min((size - 1).bit_length(), SIZE_BINS - 1)] = height
+        return votes
+
+    total = yield Query(name="votes for the size of a party", measure=measure, length=SIZE_BINS, l2_squared=height**2)
+    middles = 2.0 ** np.maximum(np.arange(SIZE_BINS) - 0.5, 0.0)
+    votes = np.where(total > _VOTE * settings.noise_std, total / height, 0.0)
+    if not votes.any():
+        votes[int(np.argmax(total))] = 1.0
+    return float(settings.parties * (votes @ middles) / votes.sum())
+
+
+def weigh_clients(settings: GuidedSettings, records: float) -> float:
+    """Return about how many records all parties count as once their vectors are scaled.
+
+    A party's histogram p over 16 k cells, of which about a third hold records, counts as 1 / |p| records, and
+    |p|^2 is about 1 / n + 3 / (16 k) for n records.
+    """
+    each = max(records / settings.parties, 1.0)
+    return settings.parties * float((1 / each + _CELLS_PER_OCCUPIED / (_CELLS * settings.clusters)) ** -0.5)
+
+
+# Weights of z_i z_i and z_i z_j (i < j) in the released vector. With 1 and sqrt 2 its norm would be |z|^2 and all its
+# entries equally noisy; 5 and 7 are integers with 7^2 = 2 * 5^2 - 1, so the squared norm is at most 25 |z|^4.
+DIAGONAL, OFF = 5, 7
+_SUM_WEIGHT = 0.5  # of the sums of z beside the second moments
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Moments:
+    """What was released, in the scale of the columns, not yet divided by the number of records."""
+
+    sums: FloatArray
+    """Of the shortened offsets, (d,)."""
+    second: FloatArray
+    """Of their products, (d, d), symmetric."""
+    sum_noise: float
+    """The standard deviation of the noise in one of the sums."""
+    noise: float
+    """That on the diagonal of the products; off it a factor 5/7 less."""
+
+
+def moments_length(dimensions: int) -> int:
+    """Return how many numbers the sums and second moments of this many columns are."""
+    return dimensions + dimensions * (dimensions + 1) // 2
+
+
+def release_moments(settings: GuidedSettings, *, l2_squared: int, middle: FloatArray, radius: float) -> Asking[Moments]:
+    """Release sums and second moments of the records' offsets from the middle, shortened to the radius.
+
+    Privacy
+    -------
+    A record becomes an integer vector z, |z| <= c: its direction is kept, its length at most c. It adds (b z, 5 z_i^2,
+    7 z_i z_j for i < j). With 49 = 2 * 25 - 1 the squared norm is b^2 |z|^2 + 25 |z|^4 - sum_{i<j} z_i^2 z_j^2, at
+    most b^2 c^2 + 25 c^4 <= ``l2_squared``.
+    """
+    d = settings.dimensions
+    longest, sum_weight = scale_moments(l2_squared)
+    reach = find_reach(longest, d)
+
+    def measure(party: Records) -> IntArray:
+        sums = np.zeros(d, dtype=np.int64)
+        moments = np.zeros((d, d), dtype=np.int64)
+        for points in iterate_chunks(party):
+            z = _shorten(count_offsets(points, middle), radius * UNITS, reach)
+            sums += z.sum(axis=0).astype(np.int64)
+            moments += (z.T @ z).astype(np.int64)  # integers below 2^53: exact
+        return np.concatenate([sum_weight * sums, (moments * _weights(d))[np.triu_indices(d)]])
+
+    total = yield Query(
+        name="sums and second moments",
+        measure=measure,
+        length=moments_length(d),
+        l2_squared=sum_weight**2 * longest**2 + DIAGONAL**2 * longest**4,
+        state=middle.tobytes() + np.float64(radius).tobytes(),
+    )
+    unit = radius / reach  # the length that 1 in z stands for
+    second = np.zeros((d, d))
+    second[np.triu_indices(d)] = total[d:]
+    return Moments(
+        sums=np.asarray(total[:d] * (unit / sum_weight), dtype=np.float64),
+        second=(second + np.triu(second, 1).T) / _weights(d) * unit**2,
+        sum_noise=settings.noise_std * unit / sum_weight,
+        noise=settings.noise_std / DIAGONAL * unit**2,
+    )
+
+
+def _shorten(offsets: FloatArray, radius: float, reach: float) -> FloatArray:
+    """Scale the offsets so that the radius becomes ``reach``, shorten what is longer, and round to integers."""
+    shortened: FloatArray = np.rint(offsets * (reach / np.maximum(measure_lengths(offsets), radius))[:, None])
+    return shortened
+
+
+def scale_moments(l2_squared: int) -> tuple[int, int]:
+    """Return c and b: the longest z, and the weight of its sums, for a squared norm of at most ``l2_squared``."""
+    longest = int((l2_squared / (DIAGONAL**2 * (1 + _SUM_WEIGHT**2))) ** 0.25)
+    while True:
+        weight = int(_SUM_WEIGHT * DIAGONAL * longest)
+        if weight**2 * longest**2 + DIAGONAL**2 * longest**4 <= l2_squared:
+            return longest, weight
+        longest -= 1
+
+
+def _weights(d: int) -> IntArray:
+    return np.where(np.eye(d, dtype=bool), DIAGONAL, OFF).astype(np.int64)

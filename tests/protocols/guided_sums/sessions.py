@@ -1,0 +1,136 @@
+"""Builds sessions of guided sums with recorded books and noise; and a small algorithm that shows who was counted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from cloister.privacy.accounting import Accountant
+from cloister.privacy.release import NoiseDuty
+from cloister.protocols.guided_sums import Agreement, NoBooks, Query
+from cloister.protocols.guided_sums.algorithm import GuidedSession
+from cloister.protocols.guided_sums.query import IDLE
+from cloister.protocols.synopsis import SynopsisFinding
+from tests.sessions import RecordingSampler, Session, make_directory
+
+COUNTED = [np.zeros((10**power, 1)) for power in range(4)]  # each party in its own digit: a 2 is a double count
+
+
+class GuidedSums(Session):
+    """A session in which every party keeps its books, and every draw of noise is recorded.
+
+    Attributes
+    ----------
+    noise
+        The coordinator's sampler.
+    common
+        The stream that the parties have in common, once one of them has begun.
+    """
+
+    def __init__(
+        self,
+        protocol,
+        settings,
+        algorithm,
+        parts,
+        *,
+        plan=None,
+        seed=7,
+        silent=False,
+        share_cache=False,
+        members_min=2,
+        max_records=10_000,
+    ):
+        agreement = Agreement(
+            settings=settings,
+            directory=make_directory(seed, len(parts)),
+            members_min=members_min,
+            max_records=max_records,
+        )
+        self.algorithm = algorithm
+
+        def recorded(public, stream):
+            self.common = stream
+            return algorithm(public, stream)
+
+        agreed = GuidedSession(agreement=agreement, algorithm=recorded, plan=plan)
+        self.noise = RecordingSampler("coordinator", seed=seed, silent=silent)
+        super().__init__(
+            protocol,
+            agreed,
+            [settings.fixed_point.quantise(part) for part in parts],
+            seed=seed,
+            duties={
+                number: NoiseDuty(
+                    charger=Accountant(settings.budget, plan=plan),
+                    sampler=RecordingSampler(f"party {number}", seed=seed, silent=silent),
+                )
+                for number in range(1, len(parts) + 1)
+            },
+            coordinator_duty=NoiseDuty(charger=NoBooks(), sampler=self.noise) if agreement.by_coordinator else None,
+            cache=protocol.make_cache(agreed) if share_cache else None,
+        )
+
+    @property
+    def agreement(self):
+        return self.agreed.agreement
+
+    @property
+    def settings(self):
+        return self.agreement.settings
+
+    @property
+    def records(self):
+        return [own.records for own in self.inputs]
+
+    def party(self, number, *, algorithm=None):
+        """A party; with an ``algorithm`` of its own it runs another one than was agreed on."""
+        if algorithm is None:
+            return super().party(number)
+        agreed = replace(self.agreed, algorithm=algorithm)
+        return self.roles.seat(agreed, self.seat(number), self.inputs[number - 1], duty=self.duties[number])
+
+    def spent(self):
+        return [duty.charger.spent() for duty in self.duties.values()]
+
+    def added_noise(self):
+        """All noise of each round, whoever added it; only where every party took part in every round."""
+        if self.noise.drawn:
+            return [noise for _, noise in self.noise.drawn]
+        rounds = zip(*(duty.sampler.drawn for duty in self.duties.values()), strict=True)
+        return [np.sum([noise for _, noise in shares], axis=0) for shares in rounds]
+
+
+def count_thrice(settings, stream):
+    """A small algorithm: counts the records in the first, third and last round and idles in the others.
+
+    Without noise, a party with 10^l records is a digit of the weights that it finds: a 2 is a double count.
+    """
+    counts = []
+    for number in range(len(settings.slots)):
+        if number in counting_rounds(settings):
+            state = np.array(counts, dtype=np.float64).tobytes()
+            total = yield Query(name=f"count {number}", measure=_count, length=1, l2_squared=1, state=state)
+            counts.append(float(total[0]))
+        else:
+            yield IDLE
+    return SynopsisFinding(
+        centres=np.array([[min(count / 1e9, 1.0)] for count in counts]),
+        weights=np.array(counts),
+        weight_noise=0.0,
+        released_records=counts[0],
+        centre_noise=0.0,
+        rounds=1,
+        route="direct",
+        cells=1,
+        axes=1,
+    )
+
+
+def counting_rounds(settings):
+    return (0, 2, len(settings.slots) - 1)
+
+
+def _count(records):
+    return np.array([sum(len(batch) for batch in records.batches())], dtype=np.int64)

@@ -1,0 +1,135 @@
+"""What the roles of a synopsis agree on: refused where it cannot hold, and one digest for all of it."""
+
+import itertools
+from dataclasses import fields, replace
+
+import pytest
+
+from cloister.errors import ConfigError, PrecisionError, TooFewPartiesError
+from cloister.numeric import FixedPoint
+from cloister.privacy.accounting import Accountant
+from cloister.privacy.placement import Local, Shared
+from cloister.privacy.release import NoiseDuty
+from cloister.privacy.units import Budget, Unit
+from cloister.protocols.guided_sums import Agreement, NoBooks, coordinate, envelope_of
+from cloister.protocols.synopsis import Knobs, Settings
+from cloister.wire.codec import DEFAULT_LIMIT_BYTES
+from tests.protocols.guided_sums.sessions import COUNTED
+from tests.protocols.synopsis.sessions import Session, counting
+from tests.sessions import SESSION, RecordingSampler, blobs, split
+
+POINTS = {d: blobs(300, d, 3, seed=5) for d in (1, 2, 7)}
+SHARED = Shared(parties=3, colluding_max=1)
+
+
+BASE = Session(COUNTED[:3]).agreement
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"directory": BASE.directory[:2]}, "directory must be one identity for each party; got 2"),
+        ({"members_min": 4}, "members_min must be from 1 to 3 parties; got 4"),
+        ({"members_min": 0}, "members_min must be from 1"),
+        ({"max_records": 0}, "max_records must be from 1"),
+        ({"settings": replace(BASE.settings, placement=SHARED)}, "members_min must be at least 3"),
+        (
+            {"settings": replace(BASE.settings, placement=Local(parties=4))},
+            "among all 3 parties; got a placement for 4",
+        ),
+        ({"settings": replace(BASE.settings, budget=Budget(epsilon=1.0))}, "delta must be greater than 0"),
+    ],
+)
+def test_bad_agreements_are_refused_with_what_must_hold(changes, problem):
+    with pytest.raises(ConfigError, match=problem):
+        replace(BASE, **changes)
+
+
+def test_noise_and_rings_that_do_not_fit_are_refused_before_the_session():
+    with pytest.raises(PrecisionError, match="at most 2\\^40"):
+        replace(BASE, settings=replace(BASE.settings, budget=Budget(epsilon=1e-5, delta=1e-6)))
+    with pytest.raises(PrecisionError, match="Use ring = 64"):
+        replace(BASE, ring_bits=32)
+    assert BASE.ring.bits == 64
+    assert replace(BASE, max_records=2**31).ring.bits == 64
+
+
+def test_agreements_that_differ_anywhere_have_different_digests():
+    """Every field, and every field of the settings and of the knobs."""
+    settings = BASE.settings
+    changed_settings = {
+        "clusters": 4,
+        "dimensions": 2,
+        "budget": Budget(epsilon=1.0, delta=1e-7),
+        "records": 10,
+        "choose_k": True,
+        "placement": Local(parties=3),
+        "fixed_point": FixedPoint(15),
+        "knobs": Knobs(),
+    }
+    assert {"parties", *changed_settings} == {field.name for field in fields(Settings)}
+    agreements = [replace(BASE, settings=replace(settings, **{n: v})) for n, v in changed_settings.items()]
+    for field in fields(Knobs):
+        value = getattr(settings.knobs, field.name)
+        knobs = replace(settings.knobs, **{field.name: value + 1 if isinstance(value, int) else value + 0.001})
+        agreements.append(replace(BASE, settings=replace(settings, knobs=knobs)))
+    unit = replace(settings.budget, unit=Unit.CLIENT)
+    agreements.append(replace(BASE, settings=replace(settings, budget=unit)))
+    changed = {
+        "directory": BASE.directory[::-1],
+        "members_min": 1,
+        "max_records": 9,
+        "ring_bits": 64,
+        "context": "other columns",
+    }
+    assert {"settings", *changed} == {field.name for field in fields(Agreement)}
+    agreements += [replace(BASE, **{name: value}) for name, value in changed.items()]
+    assert len({agreement.digest for agreement in (BASE, *agreements)}) == len(agreements) + 1
+    assert replace(BASE).digest == BASE.digest
+
+
+def test_a_session_of_strangers_does_not_open():
+    session, other = counting(2), counting(2, clusters=9)
+    with pytest.raises(TooFewPartiesError, match="at least 2 of 2"):
+        session.run([session.party(1), other.party(2)])
+
+
+def test_the_coordinator_has_a_noise_duty_exactly_where_it_adds_the_noise():
+    with pytest.raises(ConfigError, match="it has none"):
+        coordinate(BASE, session=SESSION)
+    local = replace(BASE, settings=replace(BASE.settings, placement=Local(parties=3)))
+    with pytest.raises(ConfigError, match="it has one"):
+        coordinate(local, session=SESSION, duty=NoiseDuty(charger=NoBooks(), sampler=RecordingSampler("c")))
+
+
+def test_the_largest_allowed_job_fits_a_message():
+    settings = Settings(
+        clusters=1000, dimensions=2000, budget=Budget(epsilon=1.0, delta=1e-6), parties=2, knobs=Knobs(cells_max=10**6)
+    )
+    agreement = Agreement(settings=settings, directory=BASE.directory[:2])
+    lengths = [agreement.length_of(number) for number in range(1, len(settings.slots) + 2)]
+    assert max(lengths) * agreement.ring.bits // 8 + 4096 < DEFAULT_LIMIT_BYTES
+
+
+@pytest.mark.parametrize("bits", [32, 64])
+def test_in_every_ring_128_bits_of_check_words_follow_a_vector_and_stand_alone_at_the_end(bits):
+    """Very few units and very little noise fit 32 bits."""
+    budget = Budget(epsilon=1000.0, delta=1e-6, unit=Unit.CLIENT)
+    session = Session(COUNTED[:2], budget=budget) if bits == 32 else Session(COUNTED[:2])
+    agreement = session.agreement
+    assert agreement.ring.bits == bits
+    assert agreement.check_words * bits == 128
+    lengths = [agreement.length_of(number) for number in range(1, len(agreement.slots) + 2)]
+    assert lengths == [slot.length + agreement.check_words for slot in agreement.slots] + [agreement.check_words]
+    run, parties = session.run()
+    assert run.steps == agreement.steps == 3 + len(agreement.slots) + 2
+    assert parties[0].finding.to_bytes() == parties[1].finding.to_bytes()
+
+
+def test_the_envelope_covers_what_all_rounds_together_are_charged():
+    for d, placement in itertools.product((1, 7), (SHARED, Local(parties=3))):
+        session = Session(split(POINTS[d], 3), placement=placement, members_min=3)
+        session.run()
+        books = Accountant(session.settings.budget)
+        books.charge(envelope_of(session.settings))
+        assert books.spent().rho >= max(spent.rho for spent in session.spent()) * (1 - 1e-12)
