@@ -1,7 +1,7 @@
 """The published variants: FastLloyd's algorithm 1, CSuLloyd, SuLloyd, and the thesis's MNA and AMN, as printed.
 
-They are here to be reproduced and compared with. Where the printed guarantee does not hold, the plan says why
-(:attr:`NoisePlan.flaw`), and whoever runs it is told. All take N, the number of records, as public.
+They are here for reproduction and comparison. Where the printed guarantee does not hold, the plan says why
+(:attr:`NoisePlan.flaw`), and so does the result. All take N, the number of records, as public.
 
 =============  ==========================  =========  =====================  ===========  =========
 preset         text                        step       assignment             alpha_min    alpha_max
@@ -21,8 +21,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from cloister.errors import ConfigError
-from cloister.kmeans.assignment import (
+from cloister.kmeans import (
     Assignment,
+    AssignmentKind,
     ConstrainedEExclusive,
     ConstrainedExclusive,
     ConstrainedNonExclusive,
@@ -38,19 +39,15 @@ from cloister.protocols.fastlloyd.published_rules import (
     PublishedCentroids,
     PublishedSums,
 )
-from cloister.protocols.fastlloyd.rounds import RHO, count_rounds_by_centroids, count_rounds_by_sums, split_count
-from cloister.protocols.multiparty_lloyd import NoisePlan
-from cloister.protocols.multiparty_lloyd.noise import calibrate_rounds
+from cloister.protocols.multiparty_lloyd.noise import NoisePlan, calibrate_rounds
 
 Preset = Literal["published", "csulloyd", "sulloyd", "mna", "amn"]
-AssignmentKind = Literal[
-    "unconstrained",
-    "constrained-non-exclusive",
-    "constrained-exclusive",
-    "constrained-e-exclusive",
-    "distance-constrained",
-]
 CENTROID_PRESETS: tuple[Preset, ...] = ("published", "amn")
+
+RHO = 0.225
+"""The average normalised coordinate of a centre that Su et al. found on 81 synthetic data sets (thesis 6.2.3)."""
+ROUNDS_LEAST, ROUNDS_MOST = 2, 7
+_ERROR_MOST = 0.004
 
 _ALPHAS: dict[Preset, tuple[float, float]] = {
     "published": (1.25, 1.25),
@@ -61,37 +58,37 @@ _ALPHAS: dict[Preset, tuple[float, float]] = {
 }
 
 _PATHS = (
-    "under size constraints one record more re-assigns others, along a path through up to k clusters, so it changes "
-    "up to k clusters and not {clusters}"
+    "under size constraints one more record reassigns others, along a path through up to k clusters, so it changes "
+    "up to k clusters, not {clusters}"
 )
 SUM_FLAW = (
-    f"The sensitivity of the sums is claimed as E B: {_PATHS.format(clusters='E')}; each on the path gains one record "
+    f"The claimed sensitivity of the sums is E B, but {_PATHS.format(clusters='E')}; each on the path gains one record "
     "and loses another, and its sums move by up to 2B (docs/proofs/published-fastlloyd.md)."
 )
 CENTROID_FLAW = (
-    "The sensitivity of a centroid is claimed as E B / c_min, or 2 eta_d / c_min with a distance constraint: "
-    f"{_PATHS.format(clusters='E')}; and a mean that gains one record and loses another moves by up to 2B / C. "
-    "The noise is up to 2k times too small, 2 times with one column (docs/proofs/published-fastlloyd.md)."
+    "The claimed sensitivity of a centroid is E B / c_min, or 2 eta_d / c_min with a distance constraint, but "
+    f"{_PATHS.format(clusters='E')}, and a mean that gains one record and loses another moves by up to 2B / C. "
+    "The noise is too small by a factor of up to 2k, or of 2 with one column (docs/proofs/published-fastlloyd.md)."
 )
 OVERLAP_FLAW = (
-    "The sensitivity is claimed as B for each of k clusters: where every cluster takes its c_min nearest records, one "
-    "record more takes another's place in each of them, and a sum moves by up to 2B "
+    "The claimed sensitivity is B for each of k clusters, but if every cluster takes its c_min nearest records, one "
+    "more record takes another's place in each of them, and a sum moves by up to 2B "
     "(docs/proofs/published-fastlloyd.md)."
 )
 EMPTY_FLAW = (
-    "An empty local cluster stands for its old centre, and its first record can move it by more than the claimed B: "
+    "An empty local cluster counts as its old centre, and its first record can move it by more than the claimed B, as "
     "centres are not brought back into the domain, or one party alone is averaged (docs/proofs/published-fastlloyd.md)."
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublishedOptions:
-    """What a published variant is told; everything is public.
+class PublishedSettings:
+    """The settings of a published variant; everything is public.
 
     Parameters
     ----------
     preset
-        Which text's parameters; what follows overrides them.
+        Whose parameters; the fields below override them.
     records
         N: the records of all parties together, declared public (thesis 7.1.1).
     clusters, dimensions, parties
@@ -109,7 +106,7 @@ class PublishedOptions:
     rho
         The assumed average coordinate of a centre, which splits the budget between sums and counts.
     post
-        What is done with noisy values outside their domain.
+        What to do with noisy values outside their domain.
     """
 
     preset: Preset
@@ -131,31 +128,29 @@ class PublishedOptions:
         low, high = self.local_sizes
         if low > high and self.kind not in ("unconstrained", "constrained-non-exclusive"):
             raise ConfigError(
-                "each party's part of the cluster sizes, from ceil(c_min / M) to floor(c_max / M), must hold a number; "
+                "the range of each party's cluster sizes, ceil(c_min / M) to floor(c_max / M), must not be empty; "
                 f"got from {low} to {high} for N = {self.records}, k = {self.clusters}, M = {self.parties}. "
                 "Raise alpha_min or alpha_max."
             )
 
     @property
     def local_sizes(self) -> tuple[int, int]:
-        """Each party meets its part of the constraints: ceil(c_min / M) and floor(c_max / M) (thesis 7.1.3)."""
+        """Each party's part of the constraints: ceil(c_min / M) and floor(c_max / M) (thesis 7.1.3)."""
         return math.ceil(self.size_min / self.parties), self.size_max // self.parties
 
     @property
     def by_centroids(self) -> bool:
-        """Whether centroids are released, and no sums and counts."""
+        """Whether centroids are released rather than sums and counts."""
         return self.preset in CENTROID_PRESETS
 
     @property
     def kind(self) -> AssignmentKind:
         """The assignment, given or the preset's."""
-        if self.assignment is not None:
-            return self.assignment
-        return "unconstrained" if self.preset == "sulloyd" else "constrained-exclusive"
+        return self.assignment or default_assignment(self.preset)
 
     @property
     def memberships(self) -> int:
-        """E: in how many clusters a record may be."""
+        """E: how many clusters a record may be in."""
         if self.kind == "constrained-non-exclusive":
             return self.clusters
         return self.memberships_max if self.kind == "constrained-e-exclusive" else 1
@@ -180,16 +175,12 @@ class PublishedOptions:
 
     @property
     def flaw(self) -> str:
-        """Why the printed guarantee does not hold; empty where it does."""
-        if self.kind != "unconstrained":
-            if self.kind == "constrained-non-exclusive":
-                return OVERLAP_FLAW
-            return CENTROID_FLAW if self.by_centroids else SUM_FLAW
-        far = self.post.centres == "none" or self.parties == 1
-        return EMPTY_FLAW if self.by_centroids and far else ""
+        """Why the printed guarantee does not hold; empty if it does."""
+        folds = self.post.centres != "none" and self.parties > 1
+        return find_flaw(self.kind, by_centroids=self.by_centroids, folds=folds)
 
     def count_rounds(self, epsilon: float) -> int:
-        """T: given, or by the rule (section 5.4)."""
+        """T: given, or by the rule of section 5.4."""
         if self.iterations is not None:
             return self.iterations
         if self.by_centroids:
@@ -210,7 +201,7 @@ class PublishedOptions:
         )
 
     def make_assignment(self) -> Assignment:
-        """How each party's records join clusters."""
+        """Return how each party's records join clusters."""
         low, high = self.local_sizes
         match self.kind:
             case "unconstrained":
@@ -231,13 +222,30 @@ class PublishedOptions:
         return tuple(math.sqrt(1.0 / (2.0 * t)) for t in range(1, rounds + 1))
 
 
-def plan_published(options: PublishedOptions, budget: Budget, *, placement: Placement | None = None) -> NoisePlan:
+def default_assignment(preset: Preset) -> AssignmentKind:
+    """Return how records join clusters by default."""
+    return "unconstrained" if preset == "sulloyd" else "constrained-exclusive"
+
+
+def find_flaw(assignment: AssignmentKind, *, by_centroids: bool, folds: bool) -> str:
+    """Say why a printed guarantee does not hold; empty if it does.
+
+    ``folds`` says whether centres are folded back into the domain and averaged over more than one party.
+    """
+    if assignment == "unconstrained":
+        return EMPTY_FLAW if by_centroids and not folds else ""
+    if assignment == "constrained-non-exclusive":
+        return OVERLAP_FLAW
+    return CENTROID_FLAW if by_centroids else SUM_FLAW
+
+
+def plan_published(options: PublishedSettings, budget: Budget, *, placement: Placement | None = None) -> NoisePlan:
     """Plan a published variant's noise: Laplace, and pure epsilons that add up over rounds and columns.
 
     Privacy
     -------
     As printed: epsilon = T d epsilon^mu (Theorem 5.1), or T (d epsilon^Sigma + epsilon^C) (thesis 6.2.1). It holds only
-    where :attr:`PublishedOptions.flaw` is empty.
+    where :attr:`PublishedSettings.flaw` is empty.
     """
     rounds = options.count_rounds(budget.epsilon)
     constraints = Constraints(
@@ -279,3 +287,37 @@ def plan_published(options: PublishedOptions, budget: Budget, *, placement: Plac
         placement=placement,
         flaw=options.flaw,
     )
+
+
+# --- how many rounds -------------------------------------------------------------------------------------------------
+
+
+def split_count(dimensions: int, rho: float = RHO) -> float:
+    """The count's budget as a multiple of one column's: epsilon^C / epsilon^Sigma = cbrt(4 d rho^2) (thesis 6.2.3)."""
+    return float((4.0 * dimensions * rho**2) ** (1.0 / 3.0))
+
+
+def count_rounds_by_sums(
+    epsilon: float, *, records: int, clusters: int, dimensions: int, memberships: int = 1, rho: float = RHO
+) -> int:
+    """Thesis 6.2.4: epsilon_m = sqrt(500 E^2 k^3 / N^2 (d + cbrt(4 d rho^2))^3)."""
+    error = 2.0 * memberships**2 * clusters**3 / records**2 * (dimensions + split_count(dimensions, rho)) ** 3
+    return _clamp_rounds(epsilon, error)
+
+
+def count_rounds_by_centroids(
+    epsilon: float, *, size_min: float, clusters: int, dimensions: int, memberships: int = 1
+) -> int:
+    """FastLloyd 5.4, thesis 6.3.3: epsilon_m = sqrt(500 k d^3 E^2 / c_min^2)."""
+    return _clamp_rounds(epsilon, 2.0 * clusters * dimensions**3 * memberships**2 / size_min**2)
+
+
+def _clamp_rounds(epsilon: float, error_at_1: float) -> int:
+    """Su et al.'s rule, from the budget and public values; ``error_at_1`` is that of one round with epsilon = 1.
+
+    One round alone must leave a mean squared error of at most 0.004, summed over all centres, and its error goes with
+    1 / epsilon^2. That asks for a budget epsilon_m, and there are epsilon / epsilon_m rounds, at least 2 and at most 7
+    (thesis 6.2.4, 6.3.3; FastLloyd, section 5.4).
+    """
+    epsilon_least = math.sqrt(error_at_1 / _ERROR_MOST)
+    return int(min(max(epsilon / epsilon_least, ROUNDS_LEAST), ROUNDS_MOST))

@@ -1,7 +1,7 @@
 """The steps as published: sums and counts (thesis 7.2.4, SuLloyd, CSuLloyd) and centroids (7.2.5, FastLloyd 5.2).
 
-Their formulas are printed ones. The claimed sensitivities hold where each record joins its nearest centre; under size
-constraints they do not (docs/proofs/published-fastlloyd.md). Noise is drawn on the integer grid, as everywhere here,
+The formulas are as printed. The claimed sensitivities hold if each record joins its nearest centre; under size
+constraints they do not (docs/proofs/published-fastlloyd.md). As everywhere here, noise is drawn on the integer grid
 instead of being rounded to it.
 """
 
@@ -16,20 +16,19 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from cloister.errors import InfeasibleError
-from cloister.kmeans.assignment import Assignment, DistanceConstrained
-from cloister.kmeans.postprocess import fold, truncate
+from cloister.kmeans import Assignment, DistanceConstrained, fold, truncate
 from cloister.numeric import FixedPoint
 from cloister.privacy.units import Sensitivity
 from cloister.protocols.multiparty_lloyd.rules import Last, average_locally, sum_on_grid
 from cloister.records import FloatArray, IntArray, Records
 
 Correction = Literal["none", "truncate", "fold"]
-"""What is done with a noisy value outside its domain (thesis 6.1.3)."""
+"""What to do with a noisy value outside its domain (thesis 6.1.3)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PostProcessing:
-    """What is done with noisy sums, counts and centres (thesis 8.4: 27 combinations)."""
+    """What to do with noisy sums, counts and centres (thesis 8.4: 27 combinations)."""
 
     sums: Correction = "none"
     counts: Correction = "none"
@@ -37,7 +36,7 @@ class PostProcessing:
 
 
 def correct(values: FloatArray, how: Correction, low: float, high: float) -> FloatArray:
-    """Bring values into their domain, which may be one number, or leave them."""
+    """Bring values into their domain, which may be a single number, or leave them as they are."""
     if how == "none":
         return values
     if low == high:
@@ -47,29 +46,29 @@ def correct(values: FloatArray, how: Correction, low: float, high: float) -> Flo
 
 @contextmanager
 def _blaming_alphas() -> Iterator[None]:
-    """Tell in the words of a published job why sizes cannot be met, without the numbers of a party's table."""
+    """Explain by the job's keys why sizes cannot be met, without numbers from a party's table."""
     try:
         yield
     except InfeasibleError:
         raise InfeasibleError(
             "each party's records must allow clusters of the sizes that follow from data.records and alpha (and within "
-            "the radius, if there is one); these do not. Raise alpha_min and alpha_max, declare the number of records "
-            "that there are, or give each party about as many. That a run stops here tells something about the records."
+            "the radius, if any); these do not. Raise alpha_min and alpha_max, declare the actual number of "
+            "records, or give all parties equally many. That a run stops here reveals something about the records."
         ) from None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Constraints:
-    """What is known of cluster sizes and of distances by public values.
+    """What public values say about cluster sizes and distances.
 
     Parameters
     ----------
     size_min, size_max
-        c_min and c_max of the clusters of all parties together; 1 and N where there are no constraints.
+        c_min and c_max of the clusters of all parties together; 1 and N without constraints.
     memberships
         E: how many clusters a record may be in.
     radii
-        eta_d of each round where the distance is constrained (FastLloyd 7.1); empty where it is not.
+        eta_d of each round if the distance is constrained (FastLloyd 7.1); else empty.
     """
 
     size_min: int
@@ -78,7 +77,7 @@ class Constraints:
     radii: tuple[float, ...] = ()
 
     def at_round(self, assignment: Assignment, round_: int) -> Assignment:
-        """The assignment with the radius of this round."""
+        """Return the assignment with the radius of this round."""
         if self.radii and isinstance(assignment, DistanceConstrained):
             return replace(assignment, radius=self.radii[round_ - 1])
         return assignment
@@ -106,7 +105,7 @@ class PublishedSums:
         return self.dimensions + 1
 
     def bound_sum(self, parties: int, max_records: int) -> int:
-        """A record may be in E clusters, but in one of them only once."""
+        """Bound the sum: a record may be in E clusters, but only once in each."""
         return parties * max_records * max(self.fixed_point.scale, self.count_weight)
 
     def sensitivity_of(self, round_: int) -> Sensitivity:
@@ -120,22 +119,22 @@ class PublishedSums:
     def contribute(
         self, records: Records, centres: FloatArray, round_: int, assignment: Assignment, last: Last = None
     ) -> IntArray:
-        """S_li and w C_li as integers."""
+        """Return S_li and w C_li as integers."""
         at_round = self.constraints.at_round(assignment, round_)
         with _blaming_alphas():
             return sum_on_grid(records, centres, at_round, self.fixed_point, self.count_weight)
 
     def read_counts(self, total: IntArray) -> FloatArray:
-        """The noisy counts."""
+        """Return the noisy counts."""
         counts: FloatArray = total[:, -1] / self.count_weight
         return counts
 
     def blur_centre(self, deviation: float, round_: int, cluster_records: float) -> float:
-        """The noise of the sum over the number of records."""
+        """Return the noise of the sum divided by the number of records."""
         return deviation * self.fixed_point.resolution / cluster_records
 
     def move(self, centres: FloatArray, total: IntArray, *, round_: int, members: int, last: Last = None) -> FloatArray:
-        """Correct, divide, correct (7.2.4). A count of zero has no quotient: its centre stays."""
+        """Correct, divide, correct (7.2.4). If a count is zero, its centre stays."""
         most = float(self.constraints.size_max)
         sums = correct(self.fixed_point.decode(total[:, :-1]), self.post.sums, -most, most)
         counts = correct(self.read_counts(total), self.post.counts, float(self.constraints.size_min), most)
@@ -187,15 +186,15 @@ class PublishedCentroids:
 
     @property
     def count_weight(self) -> None:
-        """There are no counts."""
+        """None: there are no counts."""
 
     def read_counts(self, total: IntArray) -> None:
-        """Counts are not released: that is what this step is for (thesis 5.4)."""
+        """Return None: this step releases no counts (thesis 5.4)."""
 
     def blur_centre(self, deviation: float, round_: int, cluster_records: float) -> float:
-        """The noise is on the centre itself."""
+        """Return the noise, which is on the centre itself."""
         return deviation * self.fixed_point.resolution
 
     def move(self, centres: FloatArray, total: IntArray, *, round_: int, members: int, last: Last = None) -> FloatArray:
-        """Read the average over those who stayed."""
+        """Return the average over the parties that stayed."""
         return correct(total / self.fixed_point.scale * (self.parties / members), self.post.centres, -1.0, 1.0)

@@ -1,6 +1,6 @@
-"""The rounds of one plan in one process, without messages: for studies, benchmarks and tests. Not for private records.
+"""The rounds of a plan in one process, without messages: for studies, benchmarks and tests. Not for private records.
 
-What it computes is what a session computes, bit for bit, from the same start and the same noise (a test compares them).
+From the same start and noise, it computes what a session computes, bit for bit (a test compares them).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from cloister.errors import ConfigError
-from cloister.kmeans.assignment import Assignment, Unconstrained
+from cloister.kmeans import Assignment, Unconstrained
 from cloister.privacy.samplers import Sampler
-from cloister.protocols.multiparty_lloyd import NoisePlan
+from cloister.protocols.multiparty_lloyd.noise import NoisePlan
 from cloister.protocols.multiparty_lloyd.rules import Rule
 from cloister.records import FloatArray, IntArray, Records
 
@@ -38,20 +38,20 @@ def rehearse(
     sampler: Sampler | None = None,
     assignment: Assignment | None = None,
 ) -> Rehearsal:
-    """Run a plan, or an exact rule for so many rounds, on every party's records.
+    """Run a plan, or an exact rule for a number of rounds, on every party's records.
 
     Parameters
     ----------
     plan
-        With its noise; or an exact rule, which has none.
+        A plan with its noise, or an exact rule, which has none.
     parts
         Each party's records.
     start
         The first centres.
     rounds
-        For an exact rule.
+        The number of rounds of an exact rule.
     sampler
-        For a plan: where all noise comes from.
+        The source of all noise of a plan.
     assignment
         How records join clusters; by default to the nearest centre.
     """
@@ -60,7 +60,7 @@ def rehearse(
     if isinstance(plan, NoisePlan):
         rounds = len(plan.targets)
     if rounds is None or (isinstance(plan, NoisePlan) and sampler is None):
-        raise ConfigError("a plan must come with a sampler to be rehearsed, and a rule with a number of rounds.")
+        raise ConfigError("to be rehearsed, a plan must come with a sampler, and a rule with a number of rounds.")
     centres = start
     history: list[FloatArray] = []
     totals: list[IntArray] = []

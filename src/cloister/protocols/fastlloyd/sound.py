@@ -1,4 +1,4 @@
-"""The sound default: rounds, radii, weights and noise, all from public values; the number of records is not among them.
+"""The sound default: rounds, radii, weights and noise, all from public values, which exclude the number of records.
 
 Every constant was chosen on synthetic families (docs/study-fastlloyd.md), none on the papers' data sets.
 """
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cloister.errors import ConfigError
-from cloister.numeric.ring import RING32, RingBits
+from cloister.numeric import RING32, RingBits
 from cloister.privacy.placement import Aggregator, Placement
 from cloister.privacy.units import Budget, Sensitivity
 from cloister.protocols.fastlloyd.offsets import Offsets, measure_contribution
@@ -20,28 +20,28 @@ ROUNDS = 12
 _FIRST_RADIUS = 0.6
 """In the first round, as a part of sqrt(d), which is half the domain's diagonal."""
 _LATER_RADIUS = 0.6
-"""In the second round, as a part of sqrt(d) / k^(1/d): k balls of that size have about the domain's volume."""
+"""In the second round, as a part of sqrt(d) / k^(1/d): k balls of that size have about the volume of the domain."""
 _RADIUS_DECAY = 0.85
-"""From then on, from round to round: centres settle, and the noise is in proportion to the radius."""
+"""The factor from round to round after that: centres settle, and noise is in proportion to the radius."""
 _RADIUS_LEAST = 0.1
-"""Where it stops to shrink, as a part of the second round's."""
+"""Where it stops shrinking, as a part of the second round's."""
 _BLUR = 0.01
 """How far noise may move a centre, as a part of the second round's radius, before a radius shrinks for it."""
 _GIVEN_RADIUS_LEAST = 1e-6
 _SCALE_MOST, _SCALE_LEAST = 2**16, 2**10
-"""Steps of the grid in a radius. Rounding n records adds about sqrt(n / 12) steps to a sum, noise some thousands."""
+"""Steps of the grid per radius. Rounding n records adds about sqrt(n / 12) steps to a sum, noise some thousands."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class FastLloydOptions:
-    """What the sound default is told; everything is public.
+class SoundSettings:
+    """The settings of the sound default; everything is public.
 
     Parameters
     ----------
     clusters, dimensions, parties
         k, d and M.
     max_records
-        A cap on one party's records: where it is small enough, 32-bit words do.
+        A cap on one party's records: if it is small enough, 32-bit words suffice.
     kind
         Gaussian noise, accounted in zCDP, or Laplace noise: pure epsilon.
     iterations
@@ -49,7 +49,7 @@ class FastLloydOptions:
     radius
         The radius of all rounds in unit scaling, or None for the schedule.
     ring_bits
-        The ring that the job insists on, if it does.
+        The ring that the job asks for, if it does.
     """
 
     clusters: int
@@ -65,7 +65,7 @@ class FastLloydOptions:
         if self.radius is not None and not self.radius >= _GIVEN_RADIUS_LEAST:
             raise ConfigError(
                 f"radius must be at least {_GIVEN_RADIUS_LEAST:g}, in unit scaling; got {self.radius:g}. "
-                "A column runs from -1 to 1: take a length as large as a cluster, or leave it out."
+                "A column runs from -1 to 1: use about the size of a cluster, or leave it out."
             )
 
     @property
@@ -91,13 +91,13 @@ class FastLloydOptions:
         )
 
 
-def plan_fastlloyd(options: FastLloydOptions, budget: Budget, *, placement: Placement | None = None) -> NoisePlan:
+def plan_fastlloyd(options: SoundSettings, budget: Budget, *, placement: Placement | None = None) -> NoisePlan:
     """Spend a budget evenly on the rounds.
 
     Privacy
     -------
     Neighbours: one record added to or removed from one party. Sensitivity and event: :class:`Offsets`, one joint
-    release a round. Theorem: docs/proofs/fastlloyd.md.
+    release per round. Theorem: docs/proofs/fastlloyd.md.
     """
     placement = placement or Aggregator()
     budget = placement.reserve_delta(budget, options.rounds)
@@ -126,13 +126,13 @@ def _weigh_count(dimensions: int, scale: int) -> int:
     return max(1, round(scale / math.sqrt(2.0 * math.sqrt(dimensions))))
 
 
-def _calibrate(options: FastLloydOptions, budget: Budget, scale: int) -> tuple[Sensitivity, Target]:
+def _calibrate(options: SoundSettings, budget: Budget, scale: int) -> tuple[Sensitivity, Target]:
     sensitivity = measure_contribution(options.dimensions, scale, _weigh_count(options.dimensions, scale))
     return sensitivity, calibrate_rounds(budget, sensitivity, kind=options.kind, iterations=options.rounds)
 
 
-def _choose_scale(options: FastLloydOptions, budget: Budget, placement: Placement) -> int:
-    """The finest grid whose sums fit 32 bits, if a useful one does; else the finest there is, in 64 bits."""
+def _choose_scale(options: SoundSettings, budget: Budget, placement: Placement) -> int:
+    """Return the finest grid whose sums fit 32 bits, if that is fine enough; else the finest of all, in 64 bits."""
     if options.ring_bits == 64:
         return _SCALE_MOST
     scale = _SCALE_MOST

@@ -1,8 +1,10 @@
-"""Multiparty Lloyd: the protocols of chapter 5 and section 7.2 of the thesis (seed 001_c977ec09f5a1b369).
+"""Multiparty Lloyd: the protocols of Ahmed, "Differentially-Private Multiparty Clustering" (2023), chapter 5 and 7.2.
 
-M parties hold different records with the same columns and run Lloyd's algorithm on the union. A coordinator P_S,
-assumed semi-honest, adds up. The first three release exact sums: what a role learns there, it learns exactly. The
-others add noise to the masked sums; which, says a :class:`NoisePlan`: :func:`plan_noise` for ``mask-noise-average``,
+"The thesis" is that one, here and in :mod:`cloister.protocols.fastlloyd`.
+
+M parties hold different records with the same columns and run Lloyd's algorithm on their union. A coordinator P_S,
+assumed semi-honest, adds up. The first three protocols release exact sums: what a role learns, it learns exactly. The
+others add the noise of a :class:`NoisePlan` to the masked sums: :func:`plan_noise` for ``mask-noise-average``,
 :mod:`cloister.protocols.fastlloyd` for the rest.
 
 Leakage (thesis tables 5.1-5.3, 7.2 and 7.3; l is a party, i a cluster; "own" means l = l', "DP" with noise):
@@ -28,23 +30,24 @@ protocol                           role         C_li  S_li  C_i  S_i  mu_i
 clusters have equal sizes (5.4's own example: 2.25 instead of 2.2). ``naive`` and ``masked-sum-count`` are Lloyd's
 algorithm, exactly; ``mask-noise-average`` is, up to its noise.
 
-Breaks if: (masked) the coordinator and any one party put together what they see, since all parties know the seed; with
-two parties in an exact sum each subtracts itself. (noise by the coordinator) it sees the centres: it knows the noise.
+Breaks if: (masked) the coordinator and any one party combine what they see, since all parties know the seed; with
+two parties in an exact sum, each subtracts its own part. (noise by the coordinator) it sees the centres, as it knows
+the noise.
 
-Costs per round and party, w = 4 or 8 bytes a ring element: k(d+1)w up and down (``masked-centroid``: kdw), plus 36 to
+Costs per round and party, w = 4 or 8 bytes per ring element: k(d+1)w up and down (``masked-centroid``: kdw), plus 36 to
 46 bytes of envelope; 3 steps to agree on the seed, 1 to finish. CPU: one pass over the records, M masks; noise about 10
-microseconds an entry.
+microseconds per entry.
 
 Reading order: :mod:`.rules` (what travels in a round), :mod:`.noise` (what is released, and its noise),
-:mod:`.agreement`, :mod:`.walker` (what a party computes), :mod:`.messages`, :mod:`.party`, :mod:`.coordinator`.
+:mod:`.agreement`, :mod:`.messages`, :mod:`.party`, :mod:`.coordinator`, then :mod:`.options`, :mod:`.plan`,
+:mod:`.attack`, :mod:`.protocol` (what the rest of Cloister needs).
 """
 
 from cloister.protocols.multiparty_lloyd.agreement import LEAKAGE, Agreement, Initialisation, StartBy, Variant
 from cloister.protocols.multiparty_lloyd.coordinator import Outcome, coordinate
 from cloister.protocols.multiparty_lloyd.messages import CODEC
 from cloister.protocols.multiparty_lloyd.noise import NoisePlan, plan_noise
-from cloister.protocols.multiparty_lloyd.party import LloydParty
-from cloister.protocols.multiparty_lloyd.walker import Walker
+from cloister.protocols.multiparty_lloyd.party import LloydParty, LloydState
 
 __all__ = [
     "CODEC",
@@ -52,11 +55,11 @@ __all__ = [
     "Agreement",
     "Initialisation",
     "LloydParty",
+    "LloydState",
     "NoisePlan",
     "Outcome",
     "StartBy",
     "Variant",
-    "Walker",
     "coordinate",
     "plan_noise",
 ]

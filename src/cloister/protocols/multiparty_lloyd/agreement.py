@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -13,13 +13,15 @@ import numpy as np
 from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
 from cloister.crypto import Stream
 from cloister.errors import ConfigError, PrecisionError
-from cloister.kmeans.initialisation import random_in_domain, sphere_packing
-from cloister.numeric import FixedPoint, Ring, choose_ring
-from cloister.numeric.ring import RingBits
+from cloister.job import MAX_RECORDS
+from cloister.kmeans import Assignment, random_in_domain, sphere_packing
+from cloister.numeric import FixedPoint, Ring, RingBits, choose_ring
+from cloister.privacy.mechanisms import DiscreteLaplace
 from cloister.privacy.placement import Aggregator
-from cloister.protocol import LeakageTable, Learns, Row
+from cloister.privacy.units import LeakageTable, Learns, Row
 from cloister.protocols.multiparty_lloyd.noise import NoisePlan
 from cloister.protocols.multiparty_lloyd.rules import ExactCentroids, ExactSums, Rule
+from cloister.protocols.serverless import JointNoise, Terms
 from cloister.records import FloatArray
 from cloister.wire.codec import DEFAULT_LIMIT_BYTES
 
@@ -29,9 +31,6 @@ Variant = Literal[
 NOISY: tuple[Variant, ...] = ("mask-noise-average", "average-mask-noise", "fastlloyd")
 Initialisation = Literal["sphere-packing", "random", "given"]
 StartBy = Literal["parties", "coordinator"]
-
-MAX_RECORDS = 2**31
-"""Assumed cap on one party's records where a job declares none: it fits the 64-bit ring with up to 2^15 parties."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +56,7 @@ class Agreement:
     members_min
         Fewer answering parties than this abort the run, and a smaller sum is never unmasked.
     tolerance
-        ``naive`` only: stop when no centre moved further than this.
+        ``naive`` only: stop when no centre moves further than this.
     directory
         The parties' public identities.
     noise
@@ -84,7 +83,7 @@ class Agreement:
     context: str = ""
 
     def __post_init__(self) -> None:
-        plain = tuple(tuple(float(x) for x in row) for row in self.start)  # NumPy's numbers have no place in a digest
+        plain = tuple(tuple(float(x) for x in row) for row in self.start)  # NumPy's numbers must not get into a digest
         object.__setattr__(self, "start", plain)
         for name, kind in (("variant", Variant), ("initialisation", Initialisation), ("start_by", StartBy)):
             _require(getattr(self, name) in get_args(kind), name, f"one of {', '.join(get_args(kind))}", self)
@@ -108,13 +107,13 @@ class Agreement:
             )
         if (self.noise is not None) != (self.variant in NOISY):
             raise ConfigError(
-                f"{', '.join(NOISY)} must come with a noise plan, and no other variant; got {self.variant} "
+                f"{', '.join(NOISY)} must come with a noise plan, and other variants without one; got {self.variant} "
                 f"{'without' if self.noise is None else 'with'} one. Plan the noise with plan_noise()."
             )
         if self.noise is not None and len(self.noise.targets) != self.iterations:
             raise ConfigError(
                 f"a noise plan must have the noise of each of {self.iterations} iterations; "
-                f"got that of {len(self.noise.targets)}. Plan the noise for as many."
+                f"got that of {len(self.noise.targets)}. Plan the noise for the same number."
             )
         if self.noise is not None and self.members_min < self.noise.members_min:
             raise ConfigError(
@@ -146,10 +145,10 @@ class Agreement:
                 f"got {rows} rows of {sorted(shapes)}. Give one centre for each cluster."
             )
         if not (np.abs(np.array(self.start)) <= 1).all():
-            raise ConfigError("start must lie inside the public bounds, finite; it does not. Move the centres inside.")
+            raise ConfigError("start must be finite and within the public bounds; it is not. Move the centres inside.")
 
     def require_star(self) -> None:
-        """Refuse noise that no star adds: its sums would be released without any."""
+        """Refuse noise that nobody in a star would add: its sums would be released without any."""
         if self.noise is not None and self.noise.placement.sampled_jointly:
             raise ConfigError(
                 "joint noise must be sampled by the parties in a ring (protocols.serverless); got a session around a "
@@ -157,7 +156,7 @@ class Agreement:
             )
 
     def require_ring(self) -> None:
-        """Refuse noise that no ring adds: its sums would be released without any."""
+        """Refuse noise that nobody in a ring would add: its sums would be released without any."""
         if self.noise is not None and self.noise.placement.by_coordinator:
             raise ConfigError(
                 "noise by the aggregator must have an aggregator; got a ring, where nobody would add it. "
@@ -165,13 +164,8 @@ class Agreement:
             )
 
     @property
-    def breaks_if(self) -> str:
-        """Which coalition undoes the protection; it depends on who adds the noise."""
-        return LEAKAGE[self.variant].breaks_if if self.noise is None else self.noise.placement.breaks_if
-
-    @property
     def masked(self) -> bool:
-        """Whether the coordinator sees masked values only."""
+        """Whether the coordinator sees only masked values."""
         return self.variant != "naive"
 
     @property
@@ -181,7 +175,7 @@ class Agreement:
 
     @cached_property
     def rule(self) -> Rule:
-        """What travels in a round, and how the centres move by it."""
+        """What is sent in a round, and how it moves the centres."""
         if self.noise is not None:
             return self.noise.rule
         if self.variant == "masked-centroid":
@@ -197,7 +191,7 @@ class Agreement:
     def ring(self) -> Ring:
         """The ring of the sums, large enough for the largest sum that public bounds allow.
 
-        With noise there is room for it but for a chance below 1e-37 an entry; a wrap-around would spoil a centre, not
+        With noise, overflow has a probability below 1e-37 per entry; a wrap-around would spoil a centre, not
         privacy.
         """
         reach = 0 if self.noise is None else self.noise.reach
@@ -210,7 +204,7 @@ class Agreement:
 
     @property
     def backlog_max(self) -> int:
-        """How many rounds' sums fit one message: a party that missed more cannot come back."""
+        """How many rounds' sums fit one message: a party that missed more cannot return."""
         return (DEFAULT_LIMIT_BYTES - 4096) // (self.length * self.ring.bits // 8 + 64 + self.parties // 8)
 
     @property
@@ -220,19 +214,69 @@ class Agreement:
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of every field, and of the kinds of those that have alternatives: their fields may look alike."""
+        """SHA-256 of every field, and of the types of those that have alternatives, whose fields may be the same.
+
+        Why a published guarantee fails is told in words, and words are not agreed on.
+        """
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__}
         if self.noise is not None:
             parts = (self.noise.placement, self.noise.rule, *self.noise.targets)
             fields["kinds"] = [type(part).__name__ for part in parts]
+            fields["noise"] = replace(self.noise, flaw="")
         return hashlib.sha256(msgspec.msgpack.encode(fields, order="sorted")).digest()
 
     def draw_start(self, stream: Stream) -> FloatArray:
-        """The first centres: given, or drawn from the domain (thesis 4.2.2, 5.1)."""
+        """Return the first centres: given, or drawn from the domain (thesis 4.2.2, 5.1)."""
         if self.initialisation == "given":
             return np.array(self.start, dtype=np.float64)
         draw = sphere_packing if self.initialisation == "sphere-packing" else random_in_domain
         return draw(stream, self.clusters, self.dimensions)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LloydSession:
+    """What was agreed for one session.
+
+    Attributes
+    ----------
+    agreement
+        The public parameters.
+    assignment
+        How each party's records join clusters.
+    terms
+        The terms of the serverless sums, if the parties add up in a ring.
+    """
+
+    agreement: Agreement
+    assignment: Assignment
+    terms: Terms | None = None
+
+    @property
+    def middleman(self) -> str:
+        """The role between the parties."""
+        return "coordinator" if self.terms is None else "relay"
+
+
+def make_terms(agreement: Agreement) -> Terms:
+    """Translate an agreement on Lloyd's rounds into the terms of serverless sums."""
+    agreement.require_ring()
+    plan, joint, restorers = agreement.noise, None, 0
+    if plan is not None:
+        restorers = plan.placement.restorers_min(agreement.parties)
+        if plan.placement.sampled_jointly:
+            (target,) = set(plan.targets)
+            assert isinstance(target, DiscreteLaplace)  # the options were checked
+            joint = JointNoise(scale=target.scale)
+    return Terms(
+        digest=agreement.digest,
+        directory=agreement.directory,
+        rounds=agreement.iterations,
+        length=agreement.length,
+        ring=agreement.ring,
+        members_min=max(2, agreement.members_min),
+        restorers_min=restorers,
+        joint=joint,
+    )
 
 
 def _require(holds: bool, name: str, must: str, agreement: Agreement) -> None:
@@ -243,7 +287,7 @@ def _require(holds: bool, name: str, must: str, agreement: Agreement) -> None:
 
 
 def _table(source: str, coordinator: str, party: str, breaks_if: str) -> LeakageTable:
-    """Build a table from the thesis's rows: y = learns, d = with DP noise, o = only its own (l = l'), n = nothing."""
+    """Build a table from the thesis's rows: y = exactly, d = with DP noise, o = only its own (l = l'), n = not."""
     marks = {"y": Learns.EXACT, "d": Learns.NOISY, "o": Learns.OWN, "n": Learns.NOTHING}
     values = (
         ("C_li", "how many records of each single party are in each cluster"),
@@ -262,14 +306,14 @@ def _table(source: str, coordinator: str, party: str, breaks_if: str) -> Leakage
 
 _MASKS_FALL = (
     "The coordinator and any one party together: every party knows the seed of all masks, so they can read each "
-    "party's sums. With two parties each alone: it subtracts itself from the sum."
+    "party's sums. With two parties, each alone: it subtracts its own part from the sum."
 )
 LEAKAGE: dict[Variant, LeakageTable] = {
     "naive": _table(
         "thesis table 5.1",
         "yyyyy",
         "oonny",
-        "it is used at all with private sums: the coordinator sees each party's.",
+        "it is used for private data at all: the coordinator sees each party's sums.",
     ),
     "masked-sum-count": _table("thesis table 5.2", "nnnnn", "ooyyy", _MASKS_FALL),
     "masked-centroid": _table("thesis table 5.3", "nnnnn", "oonny", _MASKS_FALL),

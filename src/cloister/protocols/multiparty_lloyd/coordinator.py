@@ -1,4 +1,4 @@
-"""The coordinator P_S: asks, adds up, sends back. In the masked protocols it never holds a value it could read."""
+"""The coordinator P_S: asks, adds up, sends back. In the masked protocols, it never holds a readable value."""
 
 from __future__ import annotations
 
@@ -15,15 +15,8 @@ from cloister.aggregation.seed_agreement import OpenSession, Ready
 from cloister.crypto import Entropy, Stream
 from cloister.errors import ConfigError
 from cloister.privacy.release import NoiseDuty, release
+from cloister.protocols.multiparty_lloyd import messages
 from cloister.protocols.multiparty_lloyd.agreement import Agreement
-from cloister.protocols.multiparty_lloyd.messages import (
-    LocalUpdate,
-    MaskedFinish,
-    MaskedRound,
-    MaskedUpdate,
-    NaiveFinish,
-    NaiveRound,
-)
 from cloister.protocols.multiparty_lloyd.rules import ExactSums
 from cloister.records import FloatArray, IntArray
 from cloister.roles import Ask, Check, Coordinator, Message, Replies, expect, require_members
@@ -48,7 +41,7 @@ def coordinate(
     agreement.require_star()
     if (duty is not None) != (agreement.noise is not None and agreement.noise.by_coordinator):
         raise ConfigError(
-            "a coordinator must have a noise duty exactly where the agreed plan gives it one; it has not."
+            "a coordinator must have a noise duty if and only if the agreed plan gives it one; it differs."
         )
     start = None
     if agreement.initialisation == "given" or agreement.start_by == "coordinator":
@@ -73,11 +66,11 @@ def _coordinate_naive(agreement: Agreement, centres: FloatArray) -> Coordinator[
     for round_ in range(1, agreement.iterations + 1):
         answers = yield Ask(
             label=f"round {round_} of {agreement.iterations}",
-            requests={party: NaiveRound(round_, Array.of(centres)) for party in present},
+            requests={party: messages.NaiveRound(round_, Array.of(centres)) for party in present},
             check=_check_local_update(agreement),
             steps=agreement.steps,
         )
-        updates = {p: _local_update(r, agreement) for p, r in answers.items() if isinstance(r, LocalUpdate)}
+        updates = {p: _local_update(r, agreement) for p, r in answers.items() if isinstance(r, messages.LocalUpdate)}
         require_members(len(updates), agreement.members_min, agreement.parties)
         history.append(tuple(sorted(updates)))
         total = np.sum(list(updates.values()), axis=0)
@@ -85,8 +78,8 @@ def _coordinate_naive(agreement: Agreement, centres: FloatArray) -> Coordinator[
         if agreement.tolerance and np.linalg.norm(centres - before, axis=1).max() <= agreement.tolerance:
             break
     yield Ask(
-        label="handing out the result",
-        requests={party: NaiveFinish(Array.of(centres)) for party in present},
+        label="distributing the result",
+        requests={party: messages.NaiveFinish(Array.of(centres)) for party in present},
         check=expect(Ready),
         steps=agreement.steps,
     )
@@ -96,7 +89,7 @@ def _coordinate_naive(agreement: Agreement, centres: FloatArray) -> Coordinator[
 def _coordinate_masked(
     agreement: Agreement, start: FloatArray | None, session: bytes, duty: NoiseDuty | None
 ) -> Coordinator[Outcome]:
-    """Thesis 5.3.1, 5.4.1 and 7.2.4; they differ in what the parties put into their vectors, and in the noise."""
+    """Thesis 5.3.1, 5.4.1 and 7.2.4, which differ in the parties' vectors and in the noise."""
     holders = yield from agree_on_seed(
         agreement=agreement.digest,
         directory=agreement.directory,
@@ -112,7 +105,7 @@ def _coordinate_masked(
         answers: Replies = yield Ask(
             label=f"round {round_} of {agreement.iterations}",
             requests={
-                party: MaskedRound(round_, tuple(sums[seen[party] :]), None if seen[party] else sent_start)
+                party: messages.MaskedRound(round_, tuple(sums[seen[party] :]), None if seen[party] else sent_start)
                 for party in _within_reach(holders, seen, len(sums), agreement)
             },
             check=_check_masked_update(agreement),
@@ -120,7 +113,7 @@ def _coordinate_masked(
         )
         vectors = _masked_vectors(answers, agreement)
         require_members(len(vectors), agreement.members_min, agreement.parties)
-        # An answer to round t shows that its sender has all sums up to t - 1; who is silent is sent them again.
+        # An answer to round t shows that its sender has all sums up to t - 1; silent parties are sent them again.
         seen.update(dict.fromkeys(vectors, round_ - 1))
         history.append(tuple(sorted(vectors)))
         sums.append(
@@ -133,9 +126,9 @@ def _coordinate_masked(
             )
         )
     yield Ask(
-        label="handing out the result",
+        label="distributing the result",
         requests={
-            party: MaskedFinish(tuple(sums[seen[party] :]))
+            party: messages.MaskedFinish(tuple(sums[seen[party] :]))
             for party in _within_reach(holders, seen, len(sums), agreement)
         },
         check=expect(Ready),
@@ -147,14 +140,14 @@ def _coordinate_masked(
 def _within_reach(
     holders: tuple[int, ...], seen: Mapping[int, int], rounds: int, agreement: Agreement
 ) -> tuple[int, ...]:
-    """The parties whose missed sums still fit one message."""
+    """Return the parties whose missed sums still fit one message."""
     return tuple(party for party in holders if rounds - seen[party] <= agreement.backlog_max)
 
 
 def _noise_of(
     agreement: Agreement, duty: NoiseDuty | None, round_: int
 ) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
-    """7.2.2: noise on the masked sum. One noisy sum a round, whoever is sent it and however often."""
+    """7.2.2: noise on the masked sum. There is one noisy sum per round, however often it is sent."""
     if duty is None or agreement.noise is None:
         return None
     event = agreement.noise.release_of(round_)
@@ -165,32 +158,32 @@ def _masked_vectors(answers: Replies, agreement: Agreement) -> Mapping[int, NDAr
     return {
         party: reply.masked.to_numpy(agreement.ring.dtype, agreement.length)
         for party, reply in answers.items()
-        if isinstance(reply, MaskedUpdate)
+        if isinstance(reply, messages.MaskedUpdate)
     }
 
 
 def _check_masked_update(agreement: Agreement) -> Check:
-    kind = expect(MaskedUpdate)
+    kind = expect(messages.MaskedUpdate)
 
     def check(party: int, reply: Message) -> None:
         kind(party, reply)
-        assert isinstance(reply, MaskedUpdate)
+        assert isinstance(reply, messages.MaskedUpdate)
         reply.masked.to_numpy(agreement.ring.dtype, agreement.length)
 
     return check
 
 
-def _local_update(reply: LocalUpdate, agreement: Agreement) -> IntArray:
+def _local_update(reply: messages.LocalUpdate, agreement: Agreement) -> IntArray:
     return reply.update.to_numpy(np.int64, agreement.length).reshape(agreement.clusters, -1)
 
 
 def _check_local_update(agreement: Agreement) -> Check:
     """In the clear, a coordinator can check each party's sums against the public bounds."""
-    kind = expect(LocalUpdate)
+    kind = expect(messages.LocalUpdate)
 
     def check(party: int, reply: Message) -> None:
         kind(party, reply)
-        assert isinstance(reply, LocalUpdate)
+        assert isinstance(reply, messages.LocalUpdate)
         assert isinstance(agreement.rule, ExactSums)
         agreement.rule.check_sums(_local_update(reply, agreement), count_max=agreement.max_records)
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from cloister.aggregation.masked_sum import Aggregate
+from cloister.aggregation import Aggregate
 from cloister.aggregation.seed_agreement import (
     OpenSession,
     Ready,
@@ -28,9 +28,9 @@ class NaiveRound(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tru
 
 
 class MaskedRound(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=5):
-    """5.3.1 (c): the masked sums a party has not seen yet, then assign and update for this round.
+    """5.3.1 (c): the masked sums that a party has not seen yet; asks for the update of this round.
 
-    ``news`` holds one aggregate as a rule; more for a party that was away. ``start`` is there in the first request to a
+    ``news`` usually holds one aggregate; more for a party that was away. ``start`` comes with the first request to a
     party if the coordinator draws the first centres.
     """
 

@@ -1,7 +1,7 @@
 """The noise of a session, planned from public values before it starts.
 
-Each round releases one joint vector with one sensitivity: that of what the plan's rule lets one record add. The
-coordinator adds the noise once, to masked sums; or, by another placement, the parties add it.
+Each round releases one joint vector with one sensitivity: that of what one record can add by the plan's rule. The
+coordinator adds the noise once, to masked sums, or, with another placement, the parties add it.
 
 :func:`plan_noise` plans "Mask, Noise then Average" (thesis 7.2.4). The thesis adds Laplace noise with separate
 sensitivities to sums and counts and rounds it to the grid. Here noise is discrete, drawn exactly on the grid, and
@@ -37,13 +37,13 @@ class NoisePlan:
     targets
         The noise of each round.
     rule
-        What a round's vector is, and the sensitivity that it has or, with a ``flaw``, is claimed to have.
+        What a round's vector is, and its sensitivity, which with a ``flaw`` is only claimed.
     clusters
         k.
     placement
         Who adds the noise.
     flaw
-        Why the stated guarantee does not hold; empty where it does.
+        Why the stated guarantee does not hold; empty if it does.
 
     Privacy
     -------
@@ -63,15 +63,15 @@ class NoisePlan:
     def __post_init__(self) -> None:
         if self.placement.sampled_jointly:
             return
-        for target in set(self.targets):  # now, and not after the charge
+        for target in set(self.targets):  # refused here, not after the charge
             check_draw(self.placement.mechanism_for_share(target), self.clusters * self.rule.width)
 
     def target_of(self, round_: int) -> Target:
-        """The noise of one round; rounds count from 1."""
+        """Return the noise of one round; rounds count from 1."""
         return self.targets[round_ - 1]
 
     def release_of(self, round_: int) -> Release:
-        """The event of one round, as every party is charged for it."""
+        """Return the event of one round, as every party is charged for it."""
         return Release(
             name=f"round {round_}: {self.rule.released} of {self.clusters} clusters",
             mechanism=self.placement.released_mechanism(self.target_of(round_)),
@@ -79,15 +79,20 @@ class NoisePlan:
             entries=self.clusters * self.rule.width,
         )
 
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        """The events of all rounds."""
+        return tuple(self.release_of(round_) for round_ in range(1, len(self.targets) + 1))
+
     def blur_centre(self, cluster_records: float) -> float:
-        """By how much all noise together moves a coordinate of a centre in the last round, in unit scaling."""
+        """Return how far all noise together moves a coordinate of a centre in the last round, in unit scaling."""
         rounds = len(self.targets)
         deviation = self.placement.total_variance(self.target_of(rounds)) ** 0.5
         return self.rule.blur_centre(deviation, rounds, cluster_records)
 
     @property
     def count_noise(self) -> float | None:
-        """The standard deviation of a cluster's released number of records; None where it is not released."""
+        """The standard deviation of a cluster's released number of records; None if it is not released."""
         weight = self.rule.count_weight
         deviation = self.placement.total_variance(self.targets[-1]) ** 0.5
         return None if weight is None else float(deviation / weight)
@@ -104,12 +109,12 @@ class NoisePlan:
 
     @property
     def members_min(self) -> int:
-        """The fewest parties in a sum that leave the promised noise against one of them, who knows its own share."""
+        """The fewest parties in a sum that leave the promised noise against each of them, which knows its own share."""
         return self.placement.members_min
 
 
 def calibrate_rounds(budget: Budget, sensitivity: Sensitivity, *, kind: NoiseKind, iterations: int) -> Target:
-    """The least noise that lets so many rounds of one sensitivity fit the budget."""
+    """Return the least noise with which all rounds, of one sensitivity, fit the budget."""
     if kind == "gaussian":
         return DiscreteGaussian(sigma=calibrate_gaussian(budget, sensitivity.l2_squared, iterations))
     return DiscreteLaplace(scale=calibrate_laplace(budget, sensitivity, iterations))

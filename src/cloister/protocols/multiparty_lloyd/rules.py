@@ -1,6 +1,6 @@
-"""Update rules: what a party puts into a round, and how the centres move by the sum of it.
+"""Update rules: what a party contributes to a round, and how the sum moves the centres.
 
-A rule holds public values only and is the same on every side, bit for bit. The exact ones are here; those whose sums
+A rule holds only public values and is the same everywhere, bit for bit. The exact ones are here; those whose sums
 carry noise come with a :class:`~cloister.protocols.multiparty_lloyd.noise.NoisePlan`.
 """
 
@@ -12,10 +12,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from cloister.errors import PrecisionError, RemoteProtocolError
-from cloister.kmeans.assignment import Assignment, Unconstrained
-from cloister.kmeans.kernel import ClusterSums
-from cloister.kmeans.lloyd import update_centres
-from cloister.kmeans.postprocess import fold
+from cloister.kmeans import Assignment, ClusterSums, Unconstrained, fold, update_centres
 from cloister.numeric import FixedPoint
 from cloister.privacy.encoder import BoundedRecords, SumCountEncoder
 from cloister.privacy.units import Sensitivity
@@ -25,26 +22,26 @@ _CHUNK_ROWS = 2**20  # of at most 30 fractional bits: their sums stay below 2^53
 
 
 Last = IntArray | None
-"""The sum of the round before, which everyone has seen; None in the first."""
+"""The sum of the previous round, which everyone has seen; None in the first."""
 
 
 class Rule(Protocol):
-    """How one round is computed. ``width`` integers a cluster travel."""
+    """How one round is computed. ``width`` integers travel per cluster."""
 
     @property
     def width(self) -> int:
         """How many integers a cluster has in one update."""
 
     def bound_sum(self, parties: int, max_records: int) -> int:
-        """The largest magnitude of an entry of the sum, by public values; decides the ring."""
+        """Return the largest magnitude of an entry of the sum, by public values; it determines the ring."""
 
     def contribute(
         self, records: Records, centres: FloatArray, round_: int, assignment: Assignment, last: Last = None
     ) -> IntArray:
-        """One party's exact integers, (k, width)."""
+        """Return one party's exact integers, (k, width)."""
 
     def move(self, centres: FloatArray, total: IntArray, *, round_: int, members: int, last: Last = None) -> FloatArray:
-        """The next centres, from the sum over ``members`` parties; a cluster that nobody joined keeps its own."""
+        """Return the next centres, from the sum over ``members`` parties; an empty cluster keeps its centre."""
 
 
 class NoisyRule(Rule, Protocol):
@@ -53,7 +50,7 @@ class NoisyRule(Rule, Protocol):
     released: ClassVar[str]
     """What is released of each cluster, in words."""
     nearest_only: ClassVar[bool]
-    """Whether the sensitivity holds only if each record joins its nearest centre."""
+    """Whether the sensitivity only holds if each record joins its nearest centre."""
 
     @property
     def count_weight(self) -> int | None:
@@ -66,7 +63,7 @@ class NoisyRule(Rule, Protocol):
         """The noisy number of records of each cluster; None where it is not released."""
 
     def blur_centre(self, deviation: float, round_: int, cluster_records: float) -> float:
-        """By how much noise of this deviation on the sum moves a coordinate of a centre, in unit scaling."""
+        """Return how far noise of this deviation on the sum moves a coordinate of a centre, in unit scaling."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,12 +94,12 @@ class ExactSums:
         return np.hstack([self.fixed_point.encode(exact.sums), exact.counts[:, None]])
 
     def move(self, centres: FloatArray, total: IntArray, *, round_: int, members: int, last: Last = None) -> FloatArray:
-        """Divide; refuses sums that no honest records could give."""
+        """Divide; sums that no honest records could give are refused."""
         self.check_sums(total, count_max=members * self.max_records)
         return update_centres(self.fixed_point.decode(total[:, :-1]), total[:, -1], centres)
 
     def check_sums(self, total: IntArray, *, count_max: int) -> None:
-        """Refuse a negative count, or a sum larger than its count allows: a liar is noticed only if it is clumsy."""
+        """Refuse a negative count, or a sum larger than its count allows; this only catches clumsy liars."""
         sums, counts = total[:, :-1], total[:, -1:]
         if (counts < 0).any() or (counts > count_max).any():
             raise RemoteProtocolError(f"a cluster's count must be from 0 to {count_max}; some are not.")
@@ -137,7 +134,7 @@ class ExactCentroids:
         return self.fixed_point.encode(average_locally(exact, centres) / self.parties)
 
     def move(self, centres: FloatArray, total: IntArray, *, round_: int, members: int, last: Last = None) -> FloatArray:
-        """Average over those who stayed.
+        """Average over the parties that stayed.
 
         Parties scale by the agreed M before anyone knows who will drop out: the average is the sum times M / members.
         """
@@ -149,21 +146,21 @@ class ExactCentroids:
 
 
 def average_locally(exact: ClusterSums, centres: FloatArray) -> FloatArray:
-    """S_li / C_li; the old centre where a party has no record in a cluster."""
+    """Return S_li / C_li; the old centre if a party has no record in a cluster."""
     counts = exact.counts[:, None]
     return np.where(counts > 0, exact.sums / np.maximum(counts, 1), centres)
 
 
 def _sum_within_cap(records: Records, centres: FloatArray, assignment: Assignment, max_records: int) -> ClusterSums:
-    """Sum a party's records; only where sums are exact may more than the cap be refused.
+    """Sum a party's records; more than the cap may only be refused if sums are exact.
 
-    With noise an abort would tell records apart; a sum that wraps around spoils a centre and no one's privacy.
+    With noise, an abort would distinguish neighbouring tables; a sum that wraps around spoils a centre, not privacy.
     """
     exact = assignment.sums(records, centres)
     if int(exact.counts.max()) > max_records:
         raise PrecisionError(
             f"a party must hold at most max_records = {max_records} records, the public cap that "
-            "the ring was chosen for; this one holds more. Declare a larger cap with all parties."
+            "the ring was chosen for; this one holds more. Agree on a larger cap."
         )
     return exact
 
@@ -171,11 +168,11 @@ def _sum_within_cap(records: Records, centres: FloatArray, assignment: Assignmen
 def sum_on_grid(
     records: Records, centres: FloatArray, assignment: Assignment, fixed_point: FixedPoint, count_weight: int
 ) -> IntArray:
-    """Sums of records and weighted counts of clusters as integers, (k, d + 1), whatever the records are and many.
+    """Return sums of records and weighted counts per cluster as integers, (k, d + 1), for any number of records.
 
-    Where each record joins its nearest centre, one record changes one cluster by its own integers, exactly: records
-    are clipped and put on the grid, the doubles of a chunk are exact, and chunks are added modulo 2^64. Nothing here
-    stops because of how many records there are: that would tell neighbours apart.
+    If each record joins its nearest centre, one record changes one cluster by exactly its own integers: records are
+    clipped and rounded to the grid, the doubles of a chunk are exact, and chunks are added modulo 2^64. The number of
+    records never causes an abort, which would distinguish neighbours.
     """
     if not isinstance(assignment, Unconstrained):  # no such promise: size constraints need all records at once
         exact = assignment.sums(records, centres)
@@ -213,7 +210,7 @@ class BoundedSums:
         return sum_on_grid(bounded, centres, assignment, self.encoder.fixed_point, self.encoder.count_weight)
 
     def move(self, centres: FloatArray, total: IntArray, *, round_: int, members: int, last: Last = None) -> FloatArray:
-        """Divide noisy sums by noisy counts and fold the centres back (thesis 6.1.3); all of it post-processing.
+        """Divide noisy sums by noisy counts and fold the centres back (thesis 6.1.3); all of this is post-processing.
 
         A cluster whose noisy count is below one keeps its centre: its sum is noise.
         """

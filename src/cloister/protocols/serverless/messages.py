@@ -1,7 +1,7 @@
 """The messages of the serverless sum, and their codec. Tags 1-3 belong to the seed agreement.
 
 Every ``box`` is sealed under a secret that the relay does not know (:mod:`cloister.crypto.sealing`); all it can check
-is a box's length. A hand comes from the relay itself, which deals it.
+is a box's length. Only dealt randomness comes from the relay itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Attempt(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     members: bytes
 
 
-class Parcel(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class PartyBox(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A box and the party it goes to or comes from."""
 
     party: PartyNumber
@@ -34,14 +34,14 @@ class Parcel(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 
 class Total(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A finished sum: what the last member passed on, and what opens it."""
+    """A finished sum: what the last member passed on, and the keys that open it."""
 
     attempt: Attempt
     box: bytes
-    reveals: tuple[Parcel, ...]
+    reveals: tuple[PartyBox, ...]
     """From each member that stayed: the key of its own mask."""
-    recoveries: tuple[Parcel, ...] = ()
-    """If some left before they revealed theirs, from enough others: shares of the missing secrets."""
+    recoveries: tuple[PartyBox, ...] = ()
+    """If some left before they revealed theirs: shares of the missing secrets, from enough others."""
 
 
 class MeetPeers(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=4):
@@ -51,38 +51,38 @@ class MeetPeers(Struct, frozen=True, array_like=True, forbid_unknown_fields=True
 
 
 class KeepShares(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=5):
-    """The others' shares for us."""
+    """The others' shares, for us to keep."""
 
-    shares: tuple[Parcel, ...]
+    shares: tuple[PartyBox, ...]
 
 
 class BeginRound(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=6):
-    """The sums a party has not seen yet; asks it to have its vector of this round ready."""
+    """The sums that a party has not seen yet; asks it to prepare its vector of this round."""
 
     round: RoundNumber
     news: tuple[Total, ...]
 
 
 class DrawNoise(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=7):
-    """Begins an attempt with joint noise: the dealer's hand; asks for the first opening."""
+    """Begins an attempt with joint noise: the dealt randomness; asks for the first opening."""
 
     attempt: Attempt
-    hand: bytes
+    dealt: bytes
 
 
 class TakeOpenings(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=8):
     """The other members' openings; asks for the next one."""
 
     attempt: Attempt
-    openings: tuple[Parcel, ...]
+    openings: tuple[PartyBox, ...]
 
 
 class AddVector(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=9):
-    """Thesis 7.3.1: the sum so far (nothing for the first); asks to add to it. Without joint noise no openings."""
+    """Thesis 7.3.1: the sum so far (empty for the first); asks us to add to it. Without joint noise, no openings."""
 
     attempt: Attempt
     partial: bytes | None
-    openings: tuple[Parcel, ...] = ()
+    openings: tuple[PartyBox, ...] = ()
 
 
 class Reveal(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=10):
@@ -92,7 +92,7 @@ class Reveal(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, t
 
 
 class Recover(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=11):
-    """Some members left before they revealed their mask; asks for our shares of their secrets."""
+    """Some members left before they revealed their masks; asks for our shares of their secrets."""
 
     attempt: Attempt
     missing: bytes
@@ -107,17 +107,17 @@ class Finish(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, t
 class DealtShares(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=4):
     """A share of our mask secret for each other party."""
 
-    shares: tuple[Parcel, ...]
+    shares: tuple[PartyBox, ...]
 
 
 class Opening(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=5):
-    """What we open to the group in one step of drawing noise."""
+    """Our opening to the group in one step of drawing noise."""
 
     box: bytes
 
 
 class Passed(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=6):
-    """The sum so far with ours in it."""
+    """The sum so far, including our vector."""
 
     box: bytes
 

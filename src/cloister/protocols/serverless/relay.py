@@ -9,7 +9,7 @@ One round::
     Reveal       → all members    the attempt stands from now on
     Recover      → who revealed   only if a member is silent in Reveal; its vector stays in the sum
 
-A party that is silent once is in no later sum; with the finish it is sent the sums that it missed.
+A party that is silent once is in no later sum; at the end, it is sent the sums that it missed.
 """
 
 from __future__ import annotations
@@ -21,40 +21,20 @@ from typing import TypeVar
 from cloister.aggregation import pack_members
 from cloister.aggregation.pairwise_pads import MASK_KEY_BYTES
 from cloister.aggregation.seed_agreement import Ready, agree_on_seed_and_keys
-from cloister.crypto import Entropy
-from cloister.crypto.sealing import TAG_BYTES
-from cloister.crypto.secret_sharing import SHARE_BYTES
+from cloister.crypto import SHARE_BYTES, TAG_BYTES, Entropy
 from cloister.errors import RemoteProtocolError, TooFewPartiesError
 from cloister.joint_noise import deal
-from cloister.protocols.serverless.messages import (
-    AddVector,
-    Attempt,
-    BeginRound,
-    DealtShares,
-    DrawNoise,
-    Finish,
-    KeepShares,
-    MeetPeers,
-    Opening,
-    Parcel,
-    Passed,
-    Recover,
-    Recovered,
-    Reveal,
-    Revealed,
-    TakeOpenings,
-    Total,
-)
+from cloister.protocols.serverless import messages
 from cloister.protocols.serverless.terms import Terms
 from cloister.roles import Ask, Check, Coordinator, Message, Replies, expect, require_members
 
-_Boxed = Opening | Passed | Revealed | Recovered
+_Boxed = messages.Opening | messages.Passed | messages.Revealed | messages.Recovered
 _Reply = TypeVar("_Reply", bound=Message)
 
 
 @dataclass(frozen=True, kw_only=True)
 class RelayOutcome:
-    """What the relay knows when it is done."""
+    """What the relay knows at the end."""
 
     rounds: int
     members: tuple[tuple[int, ...], ...]
@@ -64,7 +44,7 @@ class RelayOutcome:
 
 
 def relay(terms: Terms, *, entropy: Entropy, session: bytes) -> Coordinator[RelayOutcome]:
-    """Carry a whole session; ``entropy`` is for the hands it deals where the noise is joint."""
+    """Run a whole session; ``entropy`` is for the randomness that it deals if the noise is joint."""
     return _Relay(terms, entropy, session).run()
 
 
@@ -77,7 +57,7 @@ class _Relay:
         self._session = session
         self._present: tuple[int, ...] = ()
         self._restorers = 0
-        self._totals: list[Total] = []
+        self._totals: list[messages.Total] = []
         self._history: list[tuple[int, ...]] = []
 
     def run(self) -> Coordinator[RelayOutcome]:
@@ -86,16 +66,16 @@ class _Relay:
         for round_ in range(1, self._terms.rounds + 1):
             answers = yield self._ask(
                 f"round {round_} of {self._terms.rounds}",
-                {party: BeginRound(round_, tuple(self._totals[seen[party] :])) for party in self._present},
+                {party: messages.BeginRound(round_, tuple(self._totals[seen[party] :])) for party in self._present},
                 expect(Ready),
             )
             self._stay(_of_kind(answers, Ready))
             seen.update(dict.fromkeys(self._present, round_ - 1))
             yield from self._sum_round(round_)
         yield self._ask(
-            "handing out the result",
+            "distributing the result",
             {
-                party: Finish(tuple(self._totals[seen[party] :]))
+                party: messages.Finish(tuple(self._totals[seen[party] :]))
                 for party in introduced
                 if len(self._totals) - seen[party] <= self._terms.backlog_max
             },
@@ -119,19 +99,21 @@ class _Relay:
         owners = {key.owner for key in keys}
         self._restorers = terms.count_restorers(len(owners))
         answers = yield self._ask(
-            "introducing the parties to each other", dict.fromkeys(sorted(owners), MeetPeers(keys)), _shares_for(owners)
+            "introducing the parties to each other",
+            dict.fromkeys(sorted(owners), messages.MeetPeers(keys)),
+            _shares_for(owners),
         )
-        dealt = _of_kind(answers, DealtShares)
+        dealt = _of_kind(answers, messages.DealtShares)
         self._stay(dealt)
         answers = yield self._ask(
-            "handing out shares of the masks",
+            "distributing shares of the masks",
             {
-                party: KeepShares(
+                party: messages.KeepShares(
                     tuple(
-                        Parcel(sender, parcel.box)
+                        messages.PartyBox(sender, share.box)
                         for sender, reply in dealt.items()
-                        for parcel in reply.shares
-                        if parcel.party == party
+                        for share in reply.shares
+                        if share.party == party
                     )
                 )
                 for party in self._present
@@ -145,37 +127,39 @@ class _Relay:
 
     def _sum_round(self, round_: int) -> Coordinator[None]:
         number, box = 0, None
-        while box is None:  # every failed attempt has lost a party, so this ends
+        while box is None:  # every failed attempt loses a party, so this ends
             number += 1
-            attempt = Attempt(round_, number, pack_members(self._present, self._terms.parties))
+            attempt = messages.Attempt(round_, number, pack_members(self._present, self._terms.parties))
             box = yield from self._try(attempt)
         members = self._present
         answers = yield self._ask(
             f"opening the sum of round {round_}",
-            dict.fromkeys(members, Reveal(attempt)),
-            _box_of(Revealed, MASK_KEY_BYTES + TAG_BYTES),
+            dict.fromkeys(members, messages.Reveal(attempt)),
+            _box_of(messages.Revealed, MASK_KEY_BYTES + TAG_BYTES),
         )
-        reveals = _of_kind(answers, Revealed)
+        reveals = _of_kind(answers, messages.Revealed)
         self._stay(reveals)
-        recoveries: Mapping[int, Recovered] = {}
+        recoveries: Mapping[int, messages.Recovered] = {}
         missing = tuple(member for member in members if member not in reveals)
         if missing:
             self._require_restorers(len(reveals))
             answers = yield self._ask(
                 f"restoring the masks of {len(missing)} parties that left",
-                dict.fromkeys(reveals, Recover(attempt, pack_members(missing, self._terms.parties))),
-                _box_of(Recovered, len(missing) * SHARE_BYTES + TAG_BYTES),
+                dict.fromkeys(reveals, messages.Recover(attempt, pack_members(missing, self._terms.parties))),
+                _box_of(messages.Recovered, len(missing) * SHARE_BYTES + TAG_BYTES),
             )
-            recoveries = _of_kind(answers, Recovered)
+            recoveries = _of_kind(answers, messages.Recovered)
             self._stay(recoveries)
             self._require_restorers(len(recoveries))
         self._history.append(members)
-        self._totals.append(Total(attempt, box, _parcels(reveals), _parcels(recoveries)[: self._restorers]))
+        self._totals.append(
+            messages.Total(attempt, box, _collect_boxes(reveals), _collect_boxes(recoveries)[: self._restorers])
+        )
 
-    def _try(self, attempt: Attempt) -> Coordinator[bytes | None]:
-        """Once around the ring; returns what the last member passed on, or None after a member was silent."""
+    def _try(self, attempt: messages.Attempt) -> Coordinator[bytes | None]:
+        """Go once around the ring; return what the last member passed on, or None if a member was silent."""
         members = self._present
-        openings: Mapping[int, Opening] = {}
+        openings: Mapping[int, messages.Opening] = {}
         if self._terms.joint is not None:
             openings = yield from self._draw_noise(attempt)
             if len(openings) < len(members):
@@ -184,35 +168,37 @@ class _Relay:
         for member in members:
             answers = yield self._ask(
                 f"round {attempt.round} of {self._terms.rounds}: once around the ring",
-                {member: AddVector(attempt, partial, _parcels(openings, but=member))},
-                _box_of(Passed, self._terms.vector_box_bytes),
+                {member: messages.AddVector(attempt, partial, _collect_boxes(openings, but=member))},
+                _box_of(messages.Passed, self._terms.vector_box_bytes),
             )
-            passed = _of_kind(answers, Passed)
+            passed = _of_kind(answers, messages.Passed)
             if member not in passed:
                 self._stay(set(members) - {member})
                 return None
             partial = passed[member].box
         return partial
 
-    def _draw_noise(self, attempt: Attempt) -> Coordinator[Mapping[int, Opening]]:
-        """Deal, and carry openings; returns the last, which go around the ring, or too few if a member is silent."""
+    def _draw_noise(self, attempt: messages.Attempt) -> Coordinator[Mapping[int, messages.Opening]]:
+        """Deal, and relay openings; return the last, which go around the ring, or too few if a member is silent."""
         members = self._present
         plan = self._terms.plan_noise(len(members))
-        hands = deal(plan, self._entropy)
+        dealt = deal(plan, self._entropy)
         requests: dict[int, Message] = {
-            member: DrawNoise(attempt, hand) for member, hand in zip(members, hands, strict=True)
+            member: messages.DrawNoise(attempt, part) for member, part in zip(members, dealt, strict=True)
         }
         for step, opening_bytes in enumerate(plan.opening_bytes, start=1):
             answers = yield self._ask(
                 f"round {attempt.round} of {self._terms.rounds}: drawing noise, {step} of {plan.steps}",
                 requests,
-                _box_of(Opening, opening_bytes + TAG_BYTES),
+                _box_of(messages.Opening, opening_bytes + TAG_BYTES),
             )
-            openings = _of_kind(answers, Opening)
+            openings = _of_kind(answers, messages.Opening)
             self._stay(openings)
             if len(openings) < len(members):
                 break
-            requests = {member: TakeOpenings(attempt, _parcels(openings, but=member)) for member in members}
+            requests = {
+                member: messages.TakeOpenings(attempt, _collect_boxes(openings, but=member)) for member in members
+            }
         return openings
 
     # --- helpers --------------------------------------------------------------------------------------------------
@@ -221,26 +207,26 @@ class _Relay:
         return Ask(label=label, requests=requests, check=check, steps=self._terms.steps)
 
     def _require_restorers(self, left: int) -> None:
-        """A mask is restored by so many or by nobody; then the sum stays closed, and the session ends."""
+        """Abort if too few are left to restore a mask: the sum then stays closed."""
         if left < self._restorers:
             raise TooFewPartiesError(
                 f"at least {self._restorers} parties must stay to open a sum that another has left; {left} did. "
-                "Nothing of this round was released; it stays paid. Run the job again when all are reachable."
+                "Nothing of this round was released, but it remains paid for. Run the job again when all are reachable."
             )
 
     def _stay(self, answered: Mapping[int, Message] | set[int]) -> None:
-        """Go on with these, if they are enough."""
+        """Continue with these parties, if they are enough."""
         self._present = tuple(sorted(answered))
         require_members(len(self._present), self._terms.members_min, self._terms.parties)
 
 
 def _of_kind(answers: Replies, kind: type[_Reply]) -> dict[int, _Reply]:
-    """The replies by party number; who was silent is not in it."""
+    """Return the replies by party number, without silent parties."""
     return {party: reply for party, reply in sorted(answers.items()) if isinstance(reply, kind)}
 
 
-def _parcels(replies: Mapping[int, _Boxed], but: int | None = None) -> tuple[Parcel, ...]:
-    return tuple(Parcel(party, reply.box) for party, reply in sorted(replies.items()) if party != but)
+def _collect_boxes(replies: Mapping[int, _Boxed], but: int | None = None) -> tuple[messages.PartyBox, ...]:
+    return tuple(messages.PartyBox(party, reply.box) for party, reply in sorted(replies.items()) if party != but)
 
 
 def _box_of(kind: type[_Boxed], box_bytes: int) -> Check:
@@ -258,9 +244,9 @@ def _box_of(kind: type[_Boxed], box_bytes: int) -> Check:
 def _shares_for(owners: set[int]) -> Callable[[int, Message], None]:
     def check(party: int, reply: Message) -> None:
         if (
-            not isinstance(reply, DealtShares)
-            or [parcel.party for parcel in reply.shares] != sorted(owners - {party})
-            or any(len(parcel.box) != SHARE_BYTES + TAG_BYTES for parcel in reply.shares)
+            not isinstance(reply, messages.DealtShares)
+            or [share.party for share in reply.shares] != sorted(owners - {party})
+            or any(len(share.box) != SHARE_BYTES + TAG_BYTES for share in reply.shares)
         ):
             raise RemoteProtocolError(
                 f"party {party} must deal one share to each of {len(owners) - 1} others; it did not."

@@ -1,4 +1,4 @@
-"""What all parties of a serverless sum agree on, and what a party's own computation must offer to be summed."""
+"""What all parties of a serverless sum agree on, and the interface of a party's own computation."""
 
 from __future__ import annotations
 
@@ -9,30 +9,29 @@ from typing import Protocol
 
 from cloister.aggregation.pairwise_pads import MASK_KEY_BYTES
 from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
-from cloister.crypto.sealing import TAG_BYTES
-from cloister.crypto.secret_sharing import SHARE_BYTES
+from cloister.crypto import SHARE_BYTES, TAG_BYTES
 from cloister.errors import ConfigError
 from cloister.joint_noise import JointLaplace
 from cloister.numeric import Ring
 from cloister.records import IntArray
 from cloister.wire.codec import DEFAULT_LIMIT_BYTES
 
-_PARCEL_BYTES = 8  # party number and MessagePack around a box
+_BOX_BYTES = 8  # party number and MessagePack around a box
 
 
-class Walker(Protocol):
-    """A party's own computation: it makes a vector each round and moves on with the rounds' sums."""
+class Contributor(Protocol):
+    """A party's own computation: it makes a vector each round and takes the rounds' sums."""
 
     def begin(self, seed: bytes, session: bytes) -> None:
-        """Take the seed that all parties know and the relay does not; given once, before anything else."""
+        """Take the seed that all parties know and the relay does not; called once, before anything else."""
 
     def contribute(self, round_: int) -> IntArray:
-        """Charge this party's books and return its vector with its own noise; asked for once a round, in order."""
+        """Charge this party's books and return its vector with its own noise; called once per round, in order."""
 
     def take(self, round_: int, total: IntArray, members: int) -> None:
-        """Take the sum of a round over so many parties; given once a round, in order, none left out.
+        """Take the sum of a round over ``members`` parties; called once per round, in order, without gaps.
 
-        A sum that cannot be is refused with :class:`~cloister.errors.RemoteProtocolError`, before anything has changed.
+        An impossible sum raises :class:`~cloister.errors.RemoteProtocolError` and changes nothing.
         """
 
 
@@ -54,22 +53,22 @@ class Terms:
     Parameters
     ----------
     digest
-        Of everything that was agreed, these terms among it; parties with another digest refuse.
+        Of everything that was agreed, including these terms; parties with another digest refuse.
     directory
         The identity of each party, in order.
     rounds, length
-        How many sums, of how many integers.
+        The number of sums, and of integers in each.
     ring
         Where the sums live; wide enough for them, noise included.
     members_min
-        A sum is over at least so many parties.
+        The fewest parties in a sum.
     restorers_min
-        The threshold of the shares that restore the mask of a party that leaves while a sum is opened; more than
-        there are parties introduced counts as all of them, and 0 as ``members_min``. So many parties together can
-        also open sums that were given up: choose it above the largest coalition that is feared. With all of them,
-        nobody can, and a party that leaves then ends the session.
+        The threshold of the shares that restore the mask of a party that leaves while a sum is opened. More than the
+        number of introduced parties counts as all of them, and 0 as ``members_min``. This many parties together can
+        also open aborted sums, so choose it above the largest coalition to protect against. With all of them nobody
+        can, but a party that leaves then ends the session.
     joint
-        Noise that the members draw together, if they do.
+        The noise that the members draw jointly, if they do.
     """
 
     digest: bytes
@@ -101,7 +100,7 @@ class Terms:
 
     def _check_noise(self, plan: JointLaplace) -> None:
         """Refuse now, rather than in the first round, what would not fit a message."""
-        openings = (self.parties - 1) * (max(plan.opening_bytes) + TAG_BYTES + _PARCEL_BYTES)
+        openings = (self.parties - 1) * (max(plan.opening_bytes) + TAG_BYTES + _BOX_BYTES)
         needed = max(plan.dealt_bytes, openings + self.vector_box_bytes) + 4096
         if needed > DEFAULT_LIMIT_BYTES:
             raise ConfigError(
@@ -112,23 +111,23 @@ class Terms:
 
     @property
     def parties(self) -> int:
-        """How many there are."""
+        """The number of parties."""
         return len(self.directory)
 
     def count_restorers(self, introduced: int) -> int:
-        """How many restore a mask, where so many parties were introduced to each other."""
+        """Return how many restore a mask if this many parties were introduced to each other."""
         return min(max(self.members_min, self.restorers_min), introduced)
 
     @property
     def vector_box_bytes(self) -> int:
-        """A vector on its way."""
+        """The size of the box around a vector."""
         return self.length * self.ring.bits // 8 + TAG_BYTES
 
     @property
     def backlog_max(self) -> int:
-        """How many rounds' sums fit one message: a party that missed more cannot be told the rest."""
-        reveals = self.parties * (MASK_KEY_BYTES + TAG_BYTES + _PARCEL_BYTES)
-        recoveries = self.count_restorers(self.parties) * (self.parties * SHARE_BYTES + TAG_BYTES + _PARCEL_BYTES)
+        """How many rounds' sums fit one message: a party that missed more cannot get the rest."""
+        reveals = self.parties * (MASK_KEY_BYTES + TAG_BYTES + _BOX_BYTES)
+        recoveries = self.count_restorers(self.parties) * (self.parties * SHARE_BYTES + TAG_BYTES + _BOX_BYTES)
         return (DEFAULT_LIMIT_BYTES - 4096) // (self.vector_box_bytes + reveals + recoveries + self.parties // 8 + 64)
 
     @property
@@ -138,7 +137,7 @@ class Terms:
         return SEED_STEPS + 2 + self.rounds * (2 + openings + self.parties) + 1
 
     def plan_noise(self, members: int) -> JointLaplace:
-        """How so many members draw the noise."""
+        """Return how this many members draw the noise."""
         if self.joint is None:
             raise ConfigError("noise must be joint to be drawn by the members together; these terms have none.")
         return _plan(self.joint.scale, self.length, members, self.ring)
@@ -146,5 +145,5 @@ class Terms:
 
 @cache
 def _plan(scale: float, entries: int, members: int, ring: Ring) -> JointLaplace:
-    """A plan's digits and thresholds cost high-precision arithmetic: made once."""
+    """Make a plan only once: its digits and thresholds take high-precision arithmetic."""
     return JointLaplace(scale=scale, entries=entries, parties=members, ring=ring)

@@ -1,0 +1,191 @@
+"""The forecast of Lloyd's rounds: the noise of the last one, and the traffic, counted with a hollow session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from cloister.aggregation import SeedHolder
+from cloister.aggregation.seed_agreement import OpenSession, Ready
+from cloister.crypto import Identity, Stream
+from cloister.forecast.advice import STEADY
+from cloister.forecast.model import Forecast, PlanRequest, RoundNoise, TrafficForecast
+from cloister.forecast.traffic import HOLLOW_SESSION, HollowSession, NoNoise, extend, measure, measure_star, sum_up
+from cloister.forecast.trials import refuse_epsilons
+from cloister.job import Job
+from cloister.privacy.accounting import Accountant
+from cloister.privacy.placement import Aggregator
+from cloister.privacy.release import NoiseDuty
+from cloister.protocol import Clustering
+from cloister.protocols import serverless
+from cloister.protocols.multiparty_lloyd import messages
+from cloister.protocols.multiparty_lloyd.agreement import Agreement, LloydSession
+from cloister.protocols.multiparty_lloyd.coordinator import coordinate
+from cloister.protocols.multiparty_lloyd.noise import NoisePlan
+from cloister.records import IntArray
+from cloister.roles import Message, Seat
+from cloister.wire import Array
+
+_ROUNDS_MEASURED = 3  # the first centres may be sent twice; from the third round on, all rounds are alike
+
+
+def forecast_rounds(
+    protocol: Clustering[LloydSession], job: Job, agreed: LloydSession, request: PlanRequest
+) -> Forecast:
+    """Forecast what a job would do and send, and how much noise a round has."""
+    refuse_epsilons(job, request)
+    agreement, noise = agreed.agreement, agreed.agreement.noise
+    round_noise = () if noise is None else tuple(_estimate_noise(noise, number) for number in request.numbers)
+    return Forecast(
+        leakage=protocol.leakage(agreed),
+        who_adds_noise=None if noise is None else noise.placement.who_adds,
+        rounds_max=agreement.iterations,
+        traffic=measure_rounds(agreement) if agreed.terms is None else measure_ring(agreed.terms),
+        round_noise=round_noise,
+        advice=_advise(protocol.name, round_noise, flaw="" if noise is None else noise.flaw),
+        middleman=agreed.middleman,
+    )
+
+
+def _estimate_noise(noise: NoisePlan, records: int) -> RoundNoise:
+    """The noise on a centre of average size."""
+    return RoundNoise(records=records, centre_noise=noise.blur_centre(max(1.0, records / noise.clusters)))
+
+
+def _advise(protocol: str, noise: Sequence[RoundNoise], *, flaw: str) -> str:
+    """Say what is not forecast, and what the noise means."""
+    if not noise:
+        return (
+            f"{protocol} is exact: its centres are those of k-means from the same start, and nothing here is "
+            "differentially private."
+        )
+    if flaw:
+        return f"For reproduction only: the guarantee as published does not hold. {flaw}"
+    unusable = [case.records for case in noise if case.centre_noise > STEADY]
+    said = "Losses are not predicted for this protocol: they depend on the start more than on the noise."
+    if unusable:
+        said += (
+            f" With {max(unusable):,} records or fewer, the noise of one round moves a centre by more than a twentieth "
+            "of a column: use the synopsis, fewer rounds or a larger epsilon."
+        )
+    return said
+
+
+def measure_rounds(agreement: Agreement) -> TrafficForecast:
+    """Return the traffic of a session around a coordinator; a naive one with a tolerance may stop earlier."""
+
+    def measure_short(iterations: int) -> TrafficForecast:
+        return measure_star(
+            lambda parties: _hollow_star(agreement, parties, iterations), agreement.parties, steps=agreement.steps
+        )
+
+    last = measure_short(min(agreement.iterations, _ROUNDS_MEASURED))
+    leader, other = last.leader, last.other
+    if agreement.iterations > _ROUNDS_MEASURED:
+        before = measure_short(_ROUNDS_MEASURED - 1)
+        later = agreement.iterations - _ROUNDS_MEASURED + 2
+        leader, other = extend((before.leader, before.other), (leader, other), later)
+    total = leader.bytes_up + leader.bytes_down + (agreement.parties - 1) * (other.bytes_up + other.bytes_down)
+    return replace(last, leader=leader, other=other, total_bytes=total, at_most=agreement.tolerance > 0)
+
+
+def _make_seats(parties: int) -> list[Seat]:
+    """Make seats with keys that protect nothing, since there is nothing to protect."""
+    stream = Stream.from_seed(0, "traffic of Lloyd's rounds")
+    return [
+        Seat(
+            number=number,
+            identity=Identity(stream.child("identity", number)),
+            entropy=stream.child("party", number),
+            session=HOLLOW_SESSION,
+        )
+        for number in range(1, parties + 1)
+    ]
+
+
+def _hollow_star(agreement: Agreement, parties: int, iterations: int) -> HollowSession:
+    """Make a session with messages of the same length; noise does not change any length."""
+    seats, noise, duty = _make_seats(parties), agreement.noise, None
+    if noise is not None:
+        noise = replace(noise, targets=noise.targets[:iterations], placement=Aggregator())
+        duty = NoiseDuty(charger=Accountant(noise.budget), sampler=NoNoise())
+    agreement = replace(
+        agreement,
+        parties=parties,
+        iterations=iterations,
+        ring_bits=agreement.ring.bits,
+        noise=noise,
+        directory=tuple(seat.identity.public_bytes for seat in seats),
+        members_min=min(agreement.members_min, parties),
+        tolerance=0.0,
+    )
+    entropy = Stream.from_seed(0, "coordinator")
+    return HollowSession(
+        coordinator=coordinate(agreement, entropy=entropy, session=HOLLOW_SESSION, duty=duty),
+        parties=[_HollowParty(agreement, seat) for seat in seats],
+        codec=messages.CODEC,
+    )
+
+
+class _HollowParty:
+    """Agrees on a seed and answers every round with zeros of the right length."""
+
+    def __init__(self, agreement: Agreement, seat: Seat) -> None:
+        self._agreement = agreement
+        self._seed_holder = SeedHolder(
+            number=seat.number,
+            identity=seat.identity,
+            directory=agreement.directory,
+            agreement=agreement.digest,
+            session=seat.session,
+            entropy=seat.entropy,
+        )
+
+    def handle(self, request: Message) -> Message:
+        """Answer."""
+        length = self._agreement.length
+        match request:
+            case messages.MaskedRound():
+                return messages.MaskedUpdate(Array.of(np.zeros(length, dtype=self._agreement.ring.dtype)))
+            case messages.NaiveRound():
+                return messages.LocalUpdate(Array.of(np.zeros(length, dtype=np.int64)))
+            case messages.MaskedFinish() | messages.NaiveFinish():
+                return Ready()
+            case OpenSession() if not self._agreement.masked:
+                return Ready()
+        return self._seed_holder.handle(request)
+
+
+def measure_ring(terms: serverless.Terms) -> TrafficForecast:
+    """Return the traffic of a session in a ring; every further round sends as much as the second."""
+    one, two = (measure(_hollow_ring(terms, rounds)) for rounds in (1, 2))
+    return sum_up(extend(one, two, terms.rounds), steps=terms.steps)
+
+
+def _hollow_ring(terms: serverless.Terms, rounds: int) -> HollowSession:
+    seats = _make_seats(terms.parties)
+    terms = replace(terms, rounds=rounds, directory=tuple(seat.identity.public_bytes for seat in seats))
+    return HollowSession(
+        coordinator=serverless.relay(terms, entropy=Stream.from_seed(0, "relay"), session=HOLLOW_SESSION),
+        parties=[serverless.RingParty(seat=seat, terms=terms, contributor=_Zeros(terms.length)) for seat in seats],
+        codec=serverless.CODEC,
+    )
+
+
+class _Zeros:
+    """Contributes zeros and keeps nothing."""
+
+    def __init__(self, length: int) -> None:
+        self._length = length
+
+    def begin(self, seed: bytes, session: bytes) -> None:
+        """Nothing to draw."""
+
+    def contribute(self, round_: int) -> IntArray:
+        """Return zeros."""
+        return np.zeros(self._length, dtype=np.int64)
+
+    def take(self, round_: int, total: IntArray, members: int) -> None:
+        """Nothing to move."""

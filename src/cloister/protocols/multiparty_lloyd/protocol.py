@@ -1,0 +1,293 @@
+"""The protocols of multiparty Lloyd as protocol objects: exact ones, and "Mask, Noise then Average"."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+from msgspec.structs import replace as replace_fields
+
+from cloister.audit import JobUnderAudit
+from cloister.audit.attack import make_identities
+from cloister.columns import to_unit
+from cloister.crypto import Entropy
+from cloister.forecast.model import Forecast, PlanRequest
+from cloister.job import MAX_RECORDS, Job
+from cloister.kmeans import Assignment, Unconstrained
+from cloister.numeric import FixedPoint
+from cloister.privacy.accounting import Accountant
+from cloister.privacy.books import Charges
+from cloister.privacy.card import Circumstances, PrivacyCard
+from cloister.privacy.release import NoiseDuty
+from cloister.privacy.units import LeakageTable
+from cloister.protocol import CardMaker, Clustering, Explanation, Finding, OwnInput, PublicInput, placeholder_directory
+from cloister.protocols import serverless
+from cloister.protocols.multiparty_lloyd import messages
+from cloister.protocols.multiparty_lloyd.agreement import LEAKAGE, Agreement, LloydSession, Variant, make_terms
+from cloister.protocols.multiparty_lloyd.attack import attack_rounds, make_harmless
+from cloister.protocols.multiparty_lloyd.coordinator import Outcome, coordinate
+from cloister.protocols.multiparty_lloyd.noise import NoisePlan, plan_noise
+from cloister.protocols.multiparty_lloyd.options import (
+    LIMITS,
+    ExactOptions,
+    LloydOptions,
+    MaskedCentroidOptions,
+    MaskedSumCountOptions,
+    MaskNoiseAverageOptions,
+    NaiveOptions,
+    NoisyOptions,
+)
+from cloister.protocols.multiparty_lloyd.party import LloydParty, LloydState
+from cloister.protocols.multiparty_lloyd.plan import forecast_rounds
+from cloister.protocols.serverless import RelayOutcome, RingParty, relay
+from cloister.roles import Coordinator, Party, Seat
+from cloister.wire import Codec
+
+
+class LloydClustering(Clustering[LloydSession]):
+    """Rounds of Lloyd's algorithm on sums over all parties, around a coordinator or in a ring; by default exact."""
+
+    def name_variant(self, job: Job) -> Variant:
+        """Return which of the papers' protocols a job runs."""
+        return cast(Variant, self.name)
+
+    def plan_noise(self, job: Job) -> NoisePlan | None:
+        """Plan a job's noise from its public values; None without noise."""
+        return None
+
+    def make_assignment(self, job: Job) -> Assignment:
+        """Return how each party's records join clusters."""
+        return job.protocol.make_assignment() if isinstance(job.protocol, ExactOptions) else Unconstrained()
+
+    def agree(self, job: Job, directory: tuple[bytes, ...], public: PublicInput) -> LloydSession:
+        """Translate a job."""
+        options = job.protocol
+        assert isinstance(options, LloydOptions)
+        in_ring = isinstance(options, NoisyOptions) and options.in_ring
+        assignment, noise = self.make_assignment(job), self.plan_noise(job)
+        if noise is None:
+            assert isinstance(options, ExactOptions)
+            iterations = options.iterations
+        else:
+            iterations = len(noise.targets)
+        context = {
+            "columns": [asdict(column) for column in job.columns],
+            "assignment": assignment.name,
+            "topology": "ring" if in_ring else "star",
+            **{name: getattr(options, name, None) for name in LIMITS},
+        }
+        agreement = Agreement(
+            variant=self.name_variant(job),
+            parties=len(job.parties),
+            clusters=job.k,
+            dimensions=len(job.columns),
+            iterations=iterations,
+            initialisation=options.initialisation,
+            start=() if options.start is None else tuple(map(tuple, to_unit(options.start, job.columns))),
+            start_by=options.starter,
+            noise=noise,
+            fractional_bits=options.fractional_bits,
+            ring_bits=options.ring,
+            max_records=bound_records(job),
+            members_min=options.resolve_min_parties(len(job.parties)),
+            tolerance=options.tolerance if isinstance(options, NaiveOptions) else 0.0,
+            directory=directory,
+            context=json.dumps(context, sort_keys=True),
+        )
+        return LloydSession(
+            agreement=agreement, assignment=assignment, terms=make_terms(agreement) if in_ring else None
+        )
+
+    def charges(self, agreed: LloydSession) -> Charges | None:
+        """Every round, which is known before the first."""
+        plan = agreed.agreement.noise
+        if plan is None:
+            return None
+        return Charges(
+            budget=plan.budget,
+            placement=plan.placement,
+            prepaid=plan.releases,
+            coordinator_books=partial(Accountant, plan.budget),
+        )
+
+    def leakage(self, agreed: LloydSession) -> LeakageTable:
+        """Return the thesis's table; which coalition breaks it depends on who adds the noise."""
+        table, noise = LEAKAGE[agreed.agreement.variant], agreed.agreement.noise
+        if noise is None:
+            return table
+        placement = noise.placement
+        return replace(table, breaks_if=placement.breaks_if if agreed.terms is None else placement.breaks_if_in_ring)
+
+    # --- roles
+
+    def codec(self, agreed: LloydSession) -> Codec:
+        """The messages of Lloyd's rounds, or of the ring that sums them up."""
+        return messages.CODEC if agreed.terms is None else serverless.CODEC
+
+    def seat(
+        self, agreed: LloydSession, seat: Seat, own: OwnInput, *, duty: NoiseDuty | None = None, cache: Any = None
+    ) -> LloydParty | RingParty:
+        """Seat one party."""
+        state = LloydState(agreement=agreed.agreement, records=own.records, assignment=agreed.assignment, duty=duty)
+        if agreed.terms is None:
+            return LloydParty(seat=seat, agreement=agreed.agreement, state=state)
+        return RingParty(seat=seat, terms=agreed.terms, contributor=state)
+
+    def coordinate(
+        self, agreed: LloydSession, *, session: bytes, entropy: Entropy, duty: NoiseDuty | None = None
+    ) -> Coordinator[Outcome] | Coordinator[RelayOutcome]:
+        """Seat the coordinator; in a ring the relay, which adds nothing up."""
+        if agreed.terms is None:
+            return coordinate(agreed.agreement, entropy=entropy, session=session, duty=duty)
+        return relay(agreed.terms, entropy=entropy, session=session)
+
+    # --- results
+
+    def find(self, agreed: LloydSession, party: Party, outcome: Outcome | RelayOutcome) -> Finding | None:
+        """Return what a party that stayed to the end has found."""
+        assert isinstance(party, LloydParty | RingParty)
+        if not party.finished:
+            return None
+        state = party.state if isinstance(party, LloydParty) else party.contributor
+        assert isinstance(state, LloydState)
+        assert state.centres is not None
+        noise, counts = agreed.agreement.noise, state.released_counts
+        return Finding(
+            centres=state.centres,
+            rounds=outcome.rounds,
+            cluster_records=() if counts is None else tuple(np.maximum(counts, 0.0).tolist()),
+            cluster_records_noise=None if noise is None else noise.count_noise,
+            released_records=None if counts is None else max(0.0, float(counts.sum())),
+            details=counts,
+        )
+
+    def explain(
+        self,
+        job: Job,
+        agreed: LloydSession,
+        finding: Finding,
+        outcome: Outcome | RelayOutcome,
+        make_card: CardMaker | None,
+    ) -> Explanation:
+        """Explain a finding; all of it is public or released."""
+        agreement = agreed.agreement
+        return Explanation(
+            leakage=self.leakage(agreed),
+            public="columns, bounds, k, the number of rounds, who takes part and who missed which round",
+            notes=_write_notes(job, agreement),
+            card=None if make_card is None else _fill_card(make_card, job, agreed, finding, outcome),
+            middleman=agreed.middleman,
+            ring_bits=agreement.ring.bits if agreement.masked else None,
+        )
+
+    # --- planning and audits
+
+    def forecast(self, job: Job, public: PublicInput, request: PlanRequest) -> Forecast:
+        """Forecast what a job would do and send, and how much noise a round has."""
+        agreed = self.agree(job, placeholder_directory(job), public)
+        return forecast_rounds(self, job, agreed, request)
+
+    def attacks(self, job: Job, public: PublicInput) -> JobUnderAudit:
+        """Build attacks on a job with noise whose records join their nearest centres."""
+        directory = tuple(identity.public_bytes for identity in make_identities(job))
+        agreed = self.agree(job, directory, public)
+        return attack_rounds(self, job, agreed, *make_harmless(job, agreed.agreement))
+
+
+class Naive(LloydClustering):
+    """Sums in the clear (thesis 5.2)."""
+
+    Options = NaiveOptions
+
+
+class MaskedSumCount(LloydClustering):
+    """Masked sums and counts (thesis 5.3)."""
+
+    Options = MaskedSumCountOptions
+
+
+class MaskedCentroid(LloydClustering):
+    """Masked averages of local centres (thesis 5.4)."""
+
+    Options = MaskedCentroidOptions
+
+
+class MaskNoiseAverage(LloydClustering):
+    """Masked sums and counts with noise (thesis 7.2.4)."""
+
+    Options = MaskNoiseAverageOptions
+
+    def plan_noise(self, job: Job) -> NoisePlan:
+        """Spend the budget evenly on the rounds."""
+        options = job.protocol
+        assert isinstance(options, MaskNoiseAverageOptions)
+        assert job.budget is not None
+        fixed_point = FixedPoint(options.fractional_bits)
+        bound = options.norm_bound
+        return plan_noise(
+            job.budget,
+            kind=options.noise_kind,
+            iterations=options.iterations,
+            clusters=job.k,
+            dimensions=len(job.columns),
+            fixed_point=fixed_point,
+            norm_bound=None if bound is None else max(1, int(bound * fixed_point.scale)),
+            placement=options.make_placement(len(job.parties)),
+        )
+
+
+def bound_records(job: Job) -> int:
+    """Return a public cap on one party's records; times the number of parties, it bounds all records together."""
+    caps = [MAX_RECORDS if job.data.max_records is None else job.data.max_records]
+    if job.data.records is not None:
+        caps.append(min(MAX_RECORDS, -(-job.data.records // len(job.parties))))
+    return min(caps)
+
+
+def _fill_card(
+    make_card: CardMaker, job: Job, agreed: LloydSession, finding: Finding, outcome: Outcome | RelayOutcome
+) -> PrivacyCard:
+    """Make the card, with the noise on a centre of average size for its warning."""
+    plan, counts = agreed.agreement.noise, finding.details
+    assert plan is not None
+    assert job.budget is not None
+    declared_records = job.data.records
+    records = declared_records if counts is None else float(counts.sum())
+    fewest = min(map(len, outcome.members))
+    card = make_card(
+        Circumstances(
+            estimated_records=records,
+            records_noise=None if counts is None else len(counts) ** 0.5 * (plan.count_noise or 0.0),
+            declared_records=declared_records,
+            centre_noise=None if records is None else plan.blur_centre(max(1.0, records / plan.clusters)),
+            shares_missing=agreed.agreement.parties - fewest,
+            parties_in_sum=fewest,
+            flaw=plan.flaw,
+        ),
+        middleman=agreed.middleman,
+    )
+    # The delta reserved for the approximation of joint noise counts as spent.
+    allowed = job.budget.delta
+    return replace_fields(card, delta=card.delta + allowed - card.budget_delta, budget_delta=allowed)
+
+
+def _write_notes(job: Job, agreement: Agreement) -> tuple[str, ...]:
+    notes, noise = [], agreement.noise
+    if noise is not None and noise.flaw:
+        notes.append(f"This reproduces a published text whose guarantee does not hold. {noise.flaw}")
+    if noise is not None and job.data.records is not None:
+        notes.append(f"The number of records, {job.data.records:,}, was declared public by the job: it is not hidden.")
+    if noise is None:
+        notes.append("Sums and centres are exact: nothing here is differentially private.")
+    if agreement.variant in ("masked-centroid", "average-mask-noise"):
+        notes.append(
+            "The centres are averages of the parties' local centres, weighted equally whatever their size (thesis 5.4)."
+        )
+    if noise is None and agreement.parties == 2 and agreement.masked:
+        notes.append(
+            "With two parties, each can subtract its own part from the sum and get the other's. Three or more hide it."
+        )
+    return tuple(notes)

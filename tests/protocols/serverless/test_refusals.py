@@ -1,0 +1,265 @@
+"""Whatever a relay changes, repeats or reorders is refused and changes nothing; no attempt is answered twice."""
+
+import msgspec
+import numpy as np
+import pytest
+
+from cloister.aggregation.seed_agreement import OpenSession, Ready
+from cloister.errors import LocalProtocolError, RemoteProtocolError
+from cloister.protocols.serverless.messages import (
+    AddVector,
+    Attempt,
+    BeginRound,
+    DealtShares,
+    DrawNoise,
+    Finish,
+    KeepShares,
+    MeetPeers,
+    Opening,
+    PartyBox,
+    Passed,
+    Recover,
+    Reveal,
+    TakeOpenings,
+)
+from cloister.roles import Dropped
+from cloister.runtime import Fault, FaultKind
+from tests.protocols.serverless.sessions import Recorder, SumSession, random_vectors
+
+
+def flipped(raw):
+    """One bit changed at the start, in the middle, at the end; one byte less, one more; nothing at all."""
+    for place in {0, len(raw) // 2, len(raw) - 1}:
+        yield raw[:place] + bytes([raw[place] ^ 1]) + raw[place + 1 :]
+    yield from (raw[:-1], raw + b"\0", b"")
+
+
+def tampered(value, name=""):
+    """Every way to change one field of a request that a party must notice."""
+    if isinstance(value, bytes):
+        if name == "dealt":  # the dealer makes it: only its length can be wrong
+            yield from (value[:-1], value + b"\0", b"")
+        elif value and name != "missing":  # who is missing is for the relay to say
+            yield from flipped(value)
+    elif isinstance(value, tuple):
+        for place, item in enumerate(value):
+            for changed in tampered(item, name):
+                yield (*value[:place], changed, *value[place + 1 :])
+        if value:
+            yield (*value, value[-1])
+            if name not in ("keys", "shares"):  # whom the relay introduces is its choice
+                yield value[:-1]
+        if len(value) > 1:
+            yield value[::-1]
+    elif isinstance(value, int) and name in ("owner", "party", "round", "number"):
+        yield from (value + 1, value + 100)
+    elif isinstance(value, msgspec.Struct):
+        for field in value.__struct_fields__:
+            if field == "attempt" and isinstance(value, DrawNoise | AddVector):
+                continue  # which attempt is asked for is the relay's choice; that it is new and of this round is not
+            for changed in tampered(getattr(value, field), field):
+                yield msgspec.structs.replace(value, **{field: changed})
+
+
+class Suspicious(Recorder):
+    """A party that is shown every change of each request first, and all older requests after it."""
+
+    refused = 0
+
+    def handle(self, request):
+        for changed in tampered(request):
+            self.refuse(changed)
+        reply = super().handle(request)
+        if not self.party.finished:
+            for old, _ in self.log:
+                self.refuse(old)
+        return reply
+
+    def refuse(self, request):
+        with pytest.raises(RemoteProtocolError):
+            self.party.handle(request)
+        Suspicious.refused += 1
+
+
+@pytest.mark.parametrize("faults", [[], [Fault(FaultKind.DELAY_REPLY, 4, 8)], [Fault(FaultKind.CRASH_AFTER, 2, 10)]])
+def test_every_change_and_every_repetition_is_refused_and_changes_nothing(faults):
+    session = SumSession(random_vectors(4, rounds=2, length=5), recorder_class=Suspicious)
+    before = Suspicious.refused
+    run, roles = session.run(faults=faults)
+    assert Suspicious.refused > before + 500
+    for role in roles:
+        if role.party.finished:
+            for round_, members in enumerate(run.result.members, start=1):
+                assert np.array_equal(role.contributor.totals[round_], session.sum_of(round_, members))
+
+
+def test_every_change_of_openings_and_dealt_randomness_is_refused():
+    vectors = random_vectors(3, rounds=1, length=2, bits=16)
+    clean, _ = SumSession(vectors, bits=64, scale=2.0).run()
+    session = SumSession(vectors, bits=64, scale=2.0, recorder_class=Suspicious)
+    run, roles = session.run()
+    assert run.result == clean.result
+    noise = [role.contributor.totals[1] - session.sum_of(1, (1, 2, 3)) for role in roles]
+    assert all(np.array_equal(one, noise[0]) for one in noise)
+    assert (np.abs(noise[0]) < 200).all()
+
+
+# --- requests out of turn ---------------------------------------------------------------------------------------------
+
+
+def drive(session, until):
+    """Run a session by hand until a party would be sent a request of this kind; returns the parties and that step."""
+    roles = {number + 1: session.party(number + 1) for number in range(len(session.vectors))}
+    generator = session.relay()
+    ask = next(generator)
+    while not any(isinstance(request, until) for request in ask.requests.values()):
+        ask = generator.send({number: roles[number].handle(request) for number, request in ask.requests.items()})
+    return roles, ask, generator
+
+
+EVERYONE = b"\x07"
+
+
+@pytest.mark.parametrize(
+    ("until", "requests"),
+    [
+        (MeetPeers, [KeepShares(()), BeginRound(1, ()), Finish(()), OpenSession(b"the same job")]),
+        (KeepShares, [MeetPeers(()), BeginRound(1, ()), AddVector(Attempt(1, 1, EVERYONE), None)]),
+        (
+            BeginRound,
+            [
+                BeginRound(2, ()),
+                BeginRound(3, ()),
+                Finish(()),
+                AddVector(Attempt(1, 1, EVERYONE), None),
+                Reveal(Attempt(1, 1, EVERYONE)),
+                MeetPeers(()),
+            ],
+        ),
+        (
+            AddVector,
+            [
+                BeginRound(1, ()),
+                AddVector(Attempt(2, 1, EVERYONE), None),
+                AddVector(Attempt(1, 1, b"\x01"), None),  # alone
+                AddVector(Attempt(1, 1, b"\x06"), None),  # without us
+                AddVector(Attempt(1, 1, b"\x0f"), None),  # with a stranger
+                AddVector(Attempt(1, 1, b"\x07\x00"), None),
+                AddVector(Attempt(1, 1, EVERYONE), bytes(28)),  # a sum so far for the first
+                AddVector(Attempt(1, 1, EVERYONE), None, (PartyBox(2, bytes(16)),)),
+                DrawNoise(Attempt(1, 1, EVERYONE), bytes(32)),
+                TakeOpenings(Attempt(1, 1, EVERYONE), ()),
+                Reveal(Attempt(1, 1, EVERYONE)),
+                Recover(Attempt(1, 1, EVERYONE), b"\x02"),
+            ],
+        ),
+        (
+            Reveal,
+            [
+                AddVector(Attempt(1, 1, EVERYONE), None),
+                AddVector(Attempt(1, 1, b"\x03"), None),
+                Reveal(Attempt(1, 2, EVERYONE)),
+                Reveal(Attempt(1, 1, b"\x03")),
+                Recover(Attempt(1, 1, EVERYONE), b"\x02"),
+            ],
+        ),
+    ],
+)
+def test_requests_out_of_turn_are_refused(until, requests):
+    roles, ask, _ = drive(SumSession(random_vectors(3, rounds=2)), until)
+    for request in requests:
+        with pytest.raises(RemoteProtocolError):
+            roles[1].handle(request)
+    roles[1].handle(ask.requests[1])
+
+
+def test_once_a_sum_is_opened_no_other_attempt_of_the_round_is_answered():
+    roles, ask, _ = drive(SumSession(random_vectors(4, rounds=1)), Reveal)
+    attempt = ask.requests[1].attempt
+    roles[1].handle(ask.requests[1])
+    for members in (b"\x0f", b"\x07", b"\x03"):
+        with pytest.raises(RemoteProtocolError, match="before one was opened"):
+            roles[1].handle(AddVector(Attempt(1, 2, members), None))
+    for missing in (b"\x00", b"\x01", b"\x10", b"\x0e", b"\x02\x00"):  # nobody, us, a stranger, all but us, too long
+        with pytest.raises(RemoteProtocolError):
+            roles[1].handle(Recover(attempt, missing))
+    roles[1].handle(Recover(attempt, b"\x02"))
+    with pytest.raises(RemoteProtocolError, match="out of turn"):
+        roles[1].handle(Recover(attempt, b"\x04"))
+
+
+def test_an_unfinished_draw_cannot_be_mixed_with_an_older_attempt():
+    """Joint noise: after the next attempt has begun, the last one can be neither opened nor added to."""
+    roles, ask, _ = drive(SumSession(random_vectors(3, 1, bits=16), bits=64, scale=1.0), Reveal)
+    opened = ask.requests[1].attempt
+    with pytest.raises(RemoteProtocolError, match="out of turn"):
+        roles[1].handle(AddVector(opened, None))
+    roles[1].handle(DrawNoise(Attempt(1, 2, EVERYONE), bytes(32)))
+    with pytest.raises(RemoteProtocolError, match="out of turn"):
+        roles[1].handle(Reveal(opened))
+    with pytest.raises(RemoteProtocolError, match="the last openings"):
+        roles[1].handle(AddVector(Attempt(1, 2, EVERYONE), None))
+
+
+def test_a_sum_of_another_attempt_than_we_opened_is_refused():
+    session = SumSession(random_vectors(3, rounds=2))
+    roles, ask, generator = drive(session, Reveal)
+    ask = generator.send({number: roles[number].handle(request) for number, request in ask.requests.items()})
+    begin = ask.requests[1]
+    other = msgspec.structs.replace(begin.news[0], attempt=Attempt(1, 2, EVERYONE))
+    with pytest.raises(RemoteProtocolError, match="the attempt we opened"):
+        roles[1].handle(BeginRound(2, (other,)))
+    assert isinstance(roles[1].handle(begin), Ready)
+
+
+# --- what the relay refuses -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("until", "replies"),
+    [
+        (MeetPeers, [Ready(), DealtShares(()), DealtShares((PartyBox(2, bytes(49)), PartyBox(3, bytes(48))))]),
+        (BeginRound, [Passed(b"")]),
+        (AddVector, [Ready(), Passed(bytes(27)), Passed(bytes(29)), Opening(bytes(28))]),
+        (Reveal, [Ready(), Passed(bytes(48))]),
+    ],
+)
+def test_replies_of_a_wrong_kind_or_length_do_not_count(until, replies):
+    _, ask, _ = drive(SumSession(random_vectors(3)), until)
+    for reply in replies:
+        with pytest.raises(RemoteProtocolError, match="party 1 must"):
+            ask.check(1, reply)
+
+
+def test_who_never_answers_properly_is_left_out():
+    session = SumSession(random_vectors(3, rounds=1))
+    roles, ask, generator = drive(session, AddVector)
+    ask = generator.send({1: Dropped()})
+    assert ask.requests[2].attempt == Attempt(1, 2, b"\x06")
+    assert roles[2].handle(ask.requests[2])
+
+
+def test_a_sum_that_the_contributor_refuses_is_not_taken_and_can_come_again():
+    session = SumSession(random_vectors(3, rounds=2))
+    roles, ask, generator = drive(session, Reveal)
+    ask = generator.send({number: roles[number].handle(request) for number, request in ask.requests.items()})
+    take = roles[1].contributor.take
+
+    def refuse(round_, total, members):
+        raise RemoteProtocolError("no records could give this sum.")
+
+    roles[1].contributor.take = refuse
+    with pytest.raises(RemoteProtocolError, match="no records"):
+        roles[1].handle(ask.requests[1])
+    roles[1].contributor.take = take
+    assert isinstance(roles[1].handle(ask.requests[1]), Ready)
+    assert list(roles[1].contributor.totals) == [1]
+
+
+def test_a_contribution_of_another_length_is_our_own_mistake():
+    roles, ask, _ = drive(SumSession(random_vectors(3)), BeginRound)
+    roles[1].contributor.vectors = np.zeros((2, 9), dtype=np.int64)
+    with pytest.raises(LocalProtocolError, match="a contribution must be 3 integers"):
+        roles[1].handle(ask.requests[1])
+    with pytest.raises(RemoteProtocolError):  # there is no vector to add
+        roles[1].handle(AddVector(Attempt(1, 1, EVERYONE), None))
