@@ -1,17 +1,19 @@
-"""Private alignment of record IDs: intersection for vertical jobs, union for SecFC (SecFC 6, appendix B).
+"""Private alignment of record IDs: intersection where columns are split, union where only membership is hidden.
+
+The union is what Li, Hou, Buyukates and Avestimehr, "Secure Federated Clustering" (2022), need in section 6.
 
 n parties hold sets of IDs and get a common order of the IDs that all hold, or that any holds: each learns which of its
-own rows stands at each place, and how many places there are. The idea is Meadows' (1986): hash every ID to a point of
-a group, let every party multiply every point by a secret number, compare what comes out. Here
+own rows is at each place, and how many places there are. The idea is due to Meadows (1986): hash every ID to a point of
+a group, let every party multiply every point by a secret number, and compare the results. Here
 
     party h blinds the list of party i, once, with a key k_hi of its own for that list;
-    the list comes out as  prod_h k_hi H(x), x in S_i,  in an order that i has drawn;
-    the coordinator takes it to prod_h k_h1 H(x) (it is told the ratios k_hi / k_h1), compares the lists,
-    gives equal points places in a random order, and tells each owner the places of its list;
+    the list becomes  prod_h k_hi H(x), x in S_i,  in an order that i has drawn;
+    the coordinator maps it to prod_h k_h1 H(x) (it gets the ratios k_hi / k_h1), compares the lists,
+    gives equal points places in a random order, and sends each owner the places of its list;
     the parties move all places by a permutation from a seed that the coordinator does not know.
 
-Lists travel between parties in sealed boxes. SecFC lets every client know the set of all IDs; here a client learns how
-many there are, m, and the places of its own, which is all that the sharing of appendix B needs.
+Lists travel between parties in sealed boxes. In SecFC, every client knows the set of all IDs. Here, a client learns how
+many there are, m, and the places of its own, which is all that the sharing in appendix B needs.
 
 ===================  ===========  ================  =========  ================  =================
 who                  other IDs    sizes of lists    count      overlaps (sizes)  holders of places
@@ -21,19 +23,18 @@ party                no           yes               yes        no (n = 2: yes)  
 n - 1 parties        no           yes               yes        with the last     their own places
 ===================  ===========  ================  =========  ================  =================
 
-Breaks if: the coordinator and one party work together: they know who holds which of that party's IDs, and still none
+Breaks if: the coordinator and one party work together: they know who holds which of that party's IDs, but still none
 that it does not hold. Semi-honest: all follow the protocol; a party that lies about its IDs learns whether others hold
 those instead. What is proved: docs/proofs/align.md.
 
-The group is Curve25519's, by X25519 of the ``cryptography`` package, which is a dependency anyway (:mod:`.blinding` on
-cofactor, twist and encodings); IDs are hashed onto the curve as RFC 9380 says (:mod:`.hashing`).
+The group is Curve25519's, by X25519 of the ``cryptography`` package, which is a dependency anyway; IDs are hashed onto
+the curve as RFC 9380 says (:mod:`.group`, on cofactor, twist and encodings, too).
 
-Costs: for each ID n scalar multiplications (43 microseconds each) and a hash (11), and one multiplication by the
-coordinator but for the first list; 32 bytes for each hop, 8 for its place. Each 8,192 IDs of the longest list take
-n + 1 messages of a party each way.
+Costs: per ID, n scalar multiplications (43 microseconds each) and a hash (11), and one multiplication by the
+coordinator except for the first list; 32 bytes per hop, 8 for the place. Every 8,192 IDs of the longest list take
+n + 1 messages per party each way.
 
-Reading order: :mod:`.terms`, :mod:`.identifiers`, :mod:`.hashing`, :mod:`.blinding`, :mod:`.messages`, :mod:`.party`,
-:mod:`.matching`, :mod:`.coordinator`, :mod:`.alignment`.
+Reading order: :mod:`.terms`, :mod:`.identifiers`, :mod:`.group`, :mod:`.party`, :mod:`.coordinator`, :mod:`.alignment`.
 """
 
 from cloister.protocols.align.alignment import (
@@ -45,14 +46,11 @@ from cloister.protocols.align.alignment import (
 )
 from cloister.protocols.align.coordinator import AlignmentOutcome, coordinate
 from cloister.protocols.align.identifiers import normalise_ids
-from cloister.protocols.align.leakage import LEAKAGE
-from cloister.protocols.align.messages import CODEC
 from cloister.protocols.align.party import AlignParty
-from cloister.protocols.align.terms import ID_KINDS, Mode, NormalForm, Terms
+from cloister.protocols.align.terms import CODEC, LEAKAGE, Mode, NormalForm, Terms
 
 __all__ = [
     "CODEC",
-    "ID_KINDS",
     "LEAKAGE",
     "AlignParty",
     "Alignment",

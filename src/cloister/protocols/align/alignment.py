@@ -1,12 +1,12 @@
-"""An alignment: for one party, which of its rows stands at each place of the order that all parties share.
+"""An alignment: for one party, which of its rows is at each place of the order that all parties share.
 
-The file is for its party alone: it says which of the party's rows others hold, too. It is JSON::
+The file is for its party only: it says which of the party's rows others hold, too. It is JSON::
 
     {"format": "cloister alignment", "version": 1,
      "mode": "intersection",          or "union"
-     "digest": "5f0c...",             64 hex digits: the same at all parties of one alignment, and only there
+     "digest": "5f0c...",             64 hex digits: the same at all parties of this alignment, and nowhere else
      "records": 1200,                 rows of the table that was aligned
-     "ids_sha256": "91ab...",         of its IDs in their order: whether the table is still the same
+     "ids_sha256": "91ab...",         of its IDs in order: shows whether the table is still the same
      "rows": [17, 4, -1, ...]}        the row, from 0, at each place; -1 (union only): another party's
 """
 
@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 from msgspec import Meta, Struct
 
-from cloister.crypto.stream import encode_context
+from cloister.crypto import encode_context
 from cloister.errors import ConfigError, DataError
 from cloister.protocols.align.terms import Mode
 from cloister.records import IntArray
@@ -39,13 +39,13 @@ class Alignment:
     mode
         Intersection or union.
     digest
-        The same at all parties of one alignment.
+        Identifies the alignment; the same at all its parties.
     records
         Rows of the party's table.
     rows
         The row, from 0, at each place; -1 where the party holds none.
     ids_sha256
-        Of the table's IDs in their order; see :func:`check_ids`.
+        The digest of the table's IDs in order; see :func:`check_ids`.
     """
 
     mode: Mode
@@ -65,12 +65,12 @@ class Alignment:
 
     @property
     def count(self) -> int:
-        """How many places there are, the same at all parties: records in common, or m of SecFC 6."""
+        """The number of places, the same at all parties: of records in common, or m of SecFC, section 6."""
         return int(self.rows.size)
 
     @property
     def places(self) -> IntArray:
-        """The place of each row; -1 where it has none. Undoes ``rows``."""
+        """The place of each row; -1 if it has none. The inverse of ``rows``."""
         places = np.full(self.records, -1, dtype=np.int64)
         held = self.rows >= 0
         places[self.rows[held]] = np.flatnonzero(held)
@@ -103,7 +103,7 @@ def encode_alignment(alignment: Alignment) -> bytes:
 
 
 def decode_alignment(raw: bytes, label: str = "the file") -> Alignment:
-    """Undo :func:`encode_alignment`; raises :class:`ConfigError` for anything else, and quotes nothing of it."""
+    """Undo :func:`encode_alignment`; anything else raises :class:`ConfigError`, which quotes nothing of it."""
     try:
         document = msgspec.json.decode(raw, type=_Document)
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -125,19 +125,19 @@ def check_alignments(alignments: Mapping[str, Alignment], records: Mapping[str, 
     alignments
         By party.
     records
-        The rows of each party's table now, by party: every party of the job.
+        The number of rows that the table of each party of the job has now.
     mode
-        What the job needs.
+        The mode that the job needs.
 
     Returns
     -------
     int
-        The number of places, common to all.
+        The number of places, the same at all parties.
 
     Raises
     ------
     ConfigError
-        If a party has no alignment, one of another mode, or not all are from one alignment.
+        If a party has no alignment or one of another mode, or if they are not all from one session.
     DataError
         If a table does not have as many rows as were aligned.
     """
@@ -153,7 +153,7 @@ def check_alignments(alignments: Mapping[str, Alignment], records: Mapping[str, 
     digests = {(alignment.digest, alignment.count) for alignment in of_job.values()}
     if len(digests) != 1:
         raise ConfigError(
-            "all parties must come from one alignment, with one digest; the digests begin "
+            "all files must come from one alignment, with one digest; the digests start with "
             + ", ".join(f"{party} {alignment.digest[:8]}" for party, alignment in of_job.items())
             + f". Align all parties again, together. {_HOW}"
         )
@@ -175,13 +175,13 @@ def digest_ids(ids: Sequence[bytes], digest: str) -> str:
 
 
 def check_ids(alignment: Alignment, ids: Sequence[bytes], *, label: str) -> None:
-    """Refuse a table whose IDs, in normal form, are not those that were aligned, row by row.
+    """Refuse a table whose IDs, in normal form, are not row by row those that were aligned.
 
-    As many rows in another order would pass :func:`check_alignments` and join records of different people.
+    Otherwise, the same number of rows in another order would join the records of different people.
     """
     if digest_ids(ids, alignment.digest) != alignment.ids_sha256:
         raise DataError(
             f"{label}: the table must hold the IDs that were aligned, in the same order; it does not. "
-            "Use the table that was aligned, and what made two IDs equal then (--form, --trim, --ignore-case; "
+            "Use the table that was aligned, with the same rule for equal IDs (--form, --trim, --ignore-case; "
             f"in a job id_form, id_trim, id_ignore_case); or align again. {_HOW}"
         )

@@ -1,4 +1,4 @@
-"""The coordinator: it carries the lists around the ring, matches them fully blinded, and tells each party its places.
+"""The coordinator: it passes the lists around the ring, matches them fully blinded, and sends each party its places.
 
 ::
 
@@ -10,8 +10,9 @@
     last step   coordinator → all       Finish(count, digest)          ← Ready
 
 At hop h the list of party i is with party i + h, so all parties work in every step. The parts of a list go around one
-after the other: the coordinator holds the delivered points, 32 bytes an ID, and one part of each list on its way.
-Without any one party's keys nothing can be matched, so a party that does not answer ends the session.
+by one: the coordinator holds the delivered points, 32 bytes per ID, and one part of each list in transit. Matching
+needs every party's keys, so a party that does not answer ends the session. The coordinator itself only finds equal
+points in the fully blinded lists and gives them places.
 """
 
 from __future__ import annotations
@@ -21,16 +22,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+import numpy as np
+
 from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
 from cloister.aggregation.seed_agreement import Ready, agree_on_seed_and_keys
-from cloister.crypto import Entropy, Stream
-from cloister.crypto.sealing import TAG_BYTES
-from cloister.crypto.stream import encode_context
+from cloister.crypto import TAG_BYTES, Entropy, Stream, encode_context
 from cloister.errors import RemoteProtocolError, TooFewPartiesError
-from cloister.protocols.align.blinding import ORDER, BlindingKey, check_points, decode_exponent
-from cloister.protocols.align.matching import Matching, match_lists
-from cloister.protocols.align.messages import BlindPart, Delivered, Finish, MeetRing, Passed, RingMet, TakePlaces
-from cloister.protocols.align.terms import Mode, Terms
+from cloister.protocols.align.group import ORDER, POINT_BYTES, BlindingKey, check_points, decode_exponent
+from cloister.protocols.align.terms import (
+    BlindPart,
+    Delivered,
+    Finish,
+    MeetRing,
+    Mode,
+    Passed,
+    RingMet,
+    TakePlaces,
+    Terms,
+)
+from cloister.records import IntArray
 from cloister.roles import Ask, Check, Coordinator, Message, Replies, expect
 from cloister.wire import Array
 
@@ -39,13 +49,13 @@ _Reply = TypeVar("_Reply", bound=Message)
 
 @dataclass(frozen=True, kw_only=True)
 class AlignmentOutcome:
-    """What the coordinator has at the end."""
+    """What the coordinator holds at the end."""
 
     mode: Mode
     sizes: tuple[int, ...]
-    """How many IDs each party brought."""
+    """The number of IDs of each party."""
     count: int
-    """How many IDs have a place."""
+    """The number of IDs that have a place."""
 
 
 def coordinate(terms: Terms, *, entropy: Entropy, session: bytes) -> Coordinator[AlignmentOutcome]:
@@ -56,9 +66,9 @@ def coordinate(terms: Terms, *, entropy: Entropy, session: bytes) -> Coordinator
     terms
         What was agreed.
     entropy
-        For the order of the places.
+        Determines the order of the places.
     session
-        Which session this is.
+        The session's ID.
 
     Raises
     ------
@@ -87,8 +97,8 @@ def coordinate(terms: Terms, *, entropy: Entropy, session: bytes) -> Coordinator
             lists[owner - 1] += points if owner == 1 else unifiers[owner - 1].blind(points)
     matching = match_lists([bytes(points) for points in lists], terms.mode, Stream(entropy.bytes(32)))
     del lists
-    yield from _tell_places(terms, matching, parts_most, sizes, steps)
-    salt = entropy.bytes(32)  # who delivered the first list knows its points, and could try orders of a few
+    yield from _send_places(terms, matching, parts_most, sizes, steps)
+    salt = entropy.bytes(32)  # whoever delivered the first list knows its points, and could try orders of a few
     digest = hashlib.sha256(encode_context("cloister align order", session, salt, matching.digest)).digest()
     answers = yield Ask(
         label="finishing",
@@ -103,7 +113,7 @@ def coordinate(terms: Terms, *, entropy: Entropy, session: bytes) -> Coordinator
 def _send_around(
     terms: Terms, part: int, parts_most: int, sizes: Sequence[int], steps: int
 ) -> Coordinator[dict[int, bytes]]:
-    """Carry one part of every list that has it through all hops; returns the fully blinded points by owner."""
+    """Pass one part of every list that has it through all hops; return the fully blinded points by owner."""
     owners = [owner for owner, size in enumerate(sizes, start=1) if part < terms.count_parts(size)]
     boxes: dict[int, bytes | None] = dict.fromkeys(owners)
     for hop in range(terms.parties):
@@ -121,12 +131,12 @@ def _send_around(
     return {owner: delivered[carrier].points for carrier, owner in carriers.items()}
 
 
-def _tell_places(
+def _send_places(
     terms: Terms, matching: Matching, parts_most: int, sizes: Sequence[int], steps: int
 ) -> Coordinator[None]:
-    """Tell each owner the places of its list, part after part."""
+    """Send each owner the places of its list, part by part."""
     for part in range(parts_most):
-        label = f"telling places, part {part + 1} of {parts_most}"
+        label = f"sending places, part {part + 1} of {parts_most}"
         requests = {
             owner: TakePlaces(part, Array.of(matching.places[owner - 1][terms.slice_part(part, size)]))
             for owner, size in enumerate(sizes, start=1)
@@ -137,7 +147,7 @@ def _tell_places(
 
 
 def _invert_ratios(ratios: Sequence[Sequence[bytes]]) -> list[BlindingKey]:
-    """For each list the key that takes it from its own keys to the keys of the first list.
+    """Return the key that maps each list from its own keys to those of the first list.
 
     Party h blinded list i with k_hi. Its ratios are k_hi / k_h1, so list i needs the factor prod_h k_h1 / k_hi.
     """
@@ -151,18 +161,65 @@ def _invert_ratios(ratios: Sequence[Sequence[bytes]]) -> list[BlindingKey]:
 
 
 def _require_all(answers: Replies, kind: type[_Reply], label: str) -> dict[int, _Reply]:
-    """Abort unless everybody that was asked has answered."""
+    """Abort unless everybody who was asked has answered."""
     replies = {party: reply for party, reply in answers.items() if isinstance(reply, kind)}
     silent = [party for party in answers if party not in replies]
     if silent:
         raise TooFewPartiesError(
-            f"every party must answer each step of an alignment, since all keys are needed; in the step {label!r} "
+            f"every party must answer every step of an alignment, since all keys are needed; in the step {label!r} "
             f"party {silent[0]} did not answer validly. Wait until it is reachable and run the alignment again."
         )
     return replies
 
 
-# --- what a valid reply is ------------------------------------------------------------------------------------------
+# --- matching ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Matching:
+    """The place of every point of every list; -1 for those without a place."""
+
+    places: tuple[IntArray, ...]
+    count: int
+    digest: bytes
+    """The digest of the placed points in their order."""
+
+
+def match_lists(lists: Sequence[bytes], mode: Mode, stream: Stream) -> Matching:
+    """Give places in a random order to the points that all lists hold, or that any does.
+
+    The order must be random, and not that of the points or of their first appearance: parties see their own places, and
+    the first list's points at the lowest ones would say which of them the first party holds.
+
+    Raises
+    ------
+    RemoteProtocolError
+        If a list holds a point twice: its owner, or someone on the way, repeated an ID.
+    """
+    # Fixed-width text compares as its bytes do: NumPy's padding with zeros loses nothing.
+    points = np.frombuffer(b"".join(lists), dtype=f"S{POINT_BYTES}")
+    distinct, which, holders = np.unique(points, return_inverse=True, return_counts=True)
+    ends = np.cumsum([len(points_) // POINT_BYTES for points_ in lists])
+    parts = np.split(which.reshape(-1), ends[:-1])
+    for owner, part in enumerate(parts, start=1):
+        if np.unique(part).size != part.size:
+            raise RemoteProtocolError(
+                f"the IDs of a list must differ; some in the list of party {owner} repeat. Start again; if it "
+                "happens again, one of the parties runs a different program."
+            )
+    chosen = holders == len(lists) if mode is Mode.INTERSECTION else np.ones(distinct.size, dtype=np.bool_)
+    count = int(np.count_nonzero(chosen))
+    order = stream.permutation(count)
+    place = np.full(distinct.size, -1, dtype=np.int64)
+    place[chosen] = order
+    placed = np.empty(count, dtype=points.dtype)
+    placed[order] = distinct[chosen]
+    return Matching(
+        places=tuple(place[part] for part in parts), count=count, digest=hashlib.sha256(placed.tobytes()).digest()
+    )
+
+
+# --- checks of replies ------------------------------------------------------------------------------------------------
 
 
 def _met_by(terms: Terms) -> Check:

@@ -1,6 +1,6 @@
-"""From cells of an ID column to bytes: the same bytes on all sides if and only if two IDs are equal.
+"""From cells of an ID column to bytes: the same bytes at all parties if and only if two IDs are equal.
 
-Messages say which rows are at fault, from 1 and without the header, for the party's own eyes; never what they hold.
+Messages, which only the party sees, say which rows are at fault, from 1 and without the header; never their content.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ _INTEGER = re.compile(r"([+-]?)0*([0-9]+)", flags=re.ASCII)
 
 
 class _Fault(Enum):
-    """Why a cell is no ID: how a message calls it, and what to do."""
+    """Why a cell is not a valid ID: the wording in messages, and what to do."""
 
     EMPTY = ("empty", "Give every row an ID, or leave those rows out.")
     BLANKS = (
-        "with blanks at an end",
-        "Remove them, or trim on all sides (--trim, or id_trim = true in a vertical job).",
+        "with blanks at either end",
+        "Remove them, or trim at all parties (--trim, or id_trim = true in a vertical job).",
     )
     INVISIBLE = ("with invisible characters", "Remove them: they would make equal IDs differ.")
     NOT_TEXT = (
         "neither text nor a whole number",
-        "Store the IDs as text. Whole numbers with gaps in the column are often kept as decimal fractions.",
+        "Store the IDs as text. Whole numbers in a column with gaps are often stored as decimal fractions.",
     )
-    NOT_INTEGER = ("not a whole number", "Correct them, or compare IDs as text on all sides (--form text).")
+    NOT_INTEGER = ("not a whole number", "Correct them, or compare IDs as text at all parties (--form text).")
     REPEATED = ("with the ID of an earlier row", "Keep one row for each ID.")
 
 
@@ -44,14 +44,14 @@ def normalise_ids(cells: Iterable[object], form: NormalForm, *, label: str, colu
     cells
         Text, whole numbers or bytes, in the order of the rows.
     form
-        What makes two IDs equal; agreed with the other parties.
+        When two IDs are equal; agreed with the other parties.
     label, column
         What messages call the table and the column.
 
     Raises
     ------
     DataError
-        If a cell is no ID, or two rows have the same. Names rows and reasons, never a cell.
+        If a cell is not a valid ID, or two rows have the same ID. Names rows and reasons, never a cell.
     """
     ids: list[bytes] = []
     faults: dict[_Fault, list[int]] = {}
@@ -108,7 +108,7 @@ def _normalise(cell: object, form: NormalForm) -> bytes | _Fault:  # noqa: PLR09
 
 
 def _normalise_integer(text: str) -> bytes | _Fault:
-    """Strip the sign + and leading zeros; on text, because Python limits the digits that it converts."""
+    """Strip a plus sign and leading zeros; as text, because Python limits the digits that it converts."""
     match = _INTEGER.fullmatch(text)
     if match is None:
         return _Fault.NOT_INTEGER
@@ -117,7 +117,7 @@ def _normalise_integer(text: str) -> bytes | _Fault:
 
 
 def _normalise_text(text: str, form: NormalForm) -> bytes | _Fault:
-    """Bring equal-looking text to one form: NFC, and if agreed without case."""
+    """Normalise equal-looking text: NFC and, if agreed, without case."""
     if not text.isprintable():
         return _Fault.INVISIBLE
     if not text.isascii():
@@ -128,7 +128,7 @@ def _normalise_text(text: str, form: NormalForm) -> bytes | _Fault:
 
 
 def _is_missing(cell: object) -> bool:
-    """Tell whether a cell holds nothing: None, NaN, and pandas' marks."""
+    """Return whether a cell is missing: None, NaN, or one of pandas' markers."""
     if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(cell, float | np.floating) and bool(np.isnan(cell))

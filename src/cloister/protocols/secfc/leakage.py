@@ -1,4 +1,4 @@
-"""Who learns what in SecFC, as data for cards and reports; tests hold the code to it.
+"""Who learns what in SecFC, as data for cards and reports; tests check it against the code.
 
 The paper says that the server learns neither records nor centres. It does learn all distances, and these determine the
 records up to an isometry (docs/proofs/secfc.md, claim 6). A test does that reconstruction from a recorded session.
@@ -6,22 +6,23 @@ records up to an isometry (docs/proofs/secfc.md, claim 6). A test does that reco
 
 from __future__ import annotations
 
-from cloister.protocol import LeakageTable, Learns, Row
+from cloister.privacy.units import LeakageTable, Learns, Row
+from cloister.protocols.secfc.agreement import SecfcAgreement
 
 BREAKS_IF = (
     "The coordinator alone learns every distance between a record and a centre: after about d / (k - 1) rounds it has "
-    "all records up to one rotation, reflection and shift. Outliers, duplicates and groups of records show in that, "
-    "and with few columns the grid of the coordinates may give the rotation away too. With the help of any one client, "
-    "whose records fix the rotation, it has every record of every client. More than t clients together can read parts "
-    "of records, and l + t of them all records. Revealed centres are means: that of a cluster of one record is the "
-    "record, and all clients learn it. Nothing is promised against roles that do not follow the protocol."
+    "all records up to one rotation, reflection and shift. Outliers, duplicates and groups of records are visible, and "
+    "with few columns the grid of the coordinates may also give the rotation away. With the help of any one client, "
+    "whose records fix the rotation, it gets every record of every client. More than t clients together can read parts "
+    "of records, and l + t of them can read all records. Revealed centres are means: that of a cluster of one record "
+    "is the record, and all clients learn it. Nothing is promised against roles that do not follow the protocol."
 )
 
 HOLDERS_BREAK = (
-    "Who holds which record is hidden from each role alone: the alignment tells all of them how many records each has, "
+    "Who holds which record is hidden from each single role: the alignment reveals to all how many records each has, "
     "and the coordinator together with any one client knows the holder of every record."
 )
-"""What an alignment before the session adds to that."""
+"""What an alignment before the session adds to this."""
 
 NOISE_PROTECTS = (
     "The labels are exact and follow from all records: nothing about them, and so the result as a whole, is "
@@ -29,7 +30,7 @@ NOISE_PROTECTS = (
     "revealed centres would be about as likely (within the stated epsilon and delta) if any one record had another "
     "value that leaves all these labels as they are. The coordinator knows the noise; it does not see the centres."
 )
-"""What noise on revealed centres promises, and what not; for the card."""
+"""What noise on revealed centres promises and what it does not; for the card."""
 
 _MEANINGS = {
     "distances": "the distance of every record to every centre, in every round",
@@ -43,8 +44,12 @@ _MEANINGS = {
 }
 
 
-def describe_leakage(*, union: bool, centres: Learns) -> LeakageTable:
-    """Return the table of a job with or without membership privacy, and how clients learn the centres."""
+def describe_leakage(agreement: SecfcAgreement) -> LeakageTable:
+    """Return the table of a job: with or without membership privacy, and with centres as the clients learn them.
+
+    Counts are revealed in the session's first exchange or, if IDs are aligned, before it.
+    """
+    revealed = Learns.EXACT if agreement.budget is None else Learns.NOISY
     learns = {
         "coordinator": {
             "distances": Learns.EXACT,
@@ -52,8 +57,8 @@ def describe_leakage(*, union: bool, centres: Learns) -> LeakageTable:
             "replies": Learns.NOTHING,
             "records": Learns.NOTHING,
             "labels": Learns.EXACT,
-            "sizes": Learns.NOTHING if union else Learns.EXACT,
-            "holders": Learns.NOTHING if union else Learns.EXACT,
+            "sizes": Learns.EXACT,
+            "holders": Learns.NOTHING if agreement.union else Learns.EXACT,
             "centres": Learns.NOTHING,
         },
         "party": {
@@ -62,9 +67,9 @@ def describe_leakage(*, union: bool, centres: Learns) -> LeakageTable:
             "replies": Learns.OWN,
             "records": Learns.OWN,
             "labels": Learns.EXACT,
-            "sizes": Learns.OWN if union else Learns.EXACT,
-            "holders": Learns.OWN if union else Learns.EXACT,
-            "centres": centres,
+            "sizes": Learns.EXACT,
+            "holders": Learns.OWN if agreement.union else Learns.EXACT,
+            "centres": revealed if agreement.reveal_centres else Learns.NOTHING,
         },
     }
     rows = tuple(
@@ -72,7 +77,5 @@ def describe_leakage(*, union: bool, centres: Learns) -> LeakageTable:
         for role in learns
         for value, meaning in _MEANINGS.items()
     )
-    return LeakageTable(source="docs/proofs/secfc.md", rows=rows, breaks_if=BREAKS_IF)
-
-
-LEAKAGE = describe_leakage(union=False, centres=Learns.NOTHING)
+    breaks_if = f"{BREAKS_IF} {HOLDERS_BREAK}" if agreement.union else BREAKS_IF
+    return LeakageTable(source="docs/proofs/secfc.md", rows=rows, breaks_if=breaks_if)

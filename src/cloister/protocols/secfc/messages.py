@@ -6,18 +6,23 @@ records under the secret of two clients, shares of sums under the seed of all.
 
 from __future__ import annotations
 
+from math import prod
 from typing import Annotated
 
+import numpy as np
 from msgspec import Meta, Struct
 
 from cloister.aggregation.seed_agreement import OpenSession, Ready, SealedSeeds, SessionOpened, ShareSeed, TakeSeed
 from cloister.crypto import SignedSessionKey
+from cloister.errors import RemoteProtocolError
+from cloister.field import Field, Words
 from cloister.roles import PartyNumber
 from cloister.wire import Array, Codec
 
 SECFC = "secfc"
 RecordCount = Annotated[int, Meta(ge=0, lt=2**32)]
 Version = Annotated[int, Meta(ge=1, lt=2**20)]
+_WORD = np.dtype("<u8")
 
 
 class Holding(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -27,7 +32,7 @@ class Holding(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     records: RecordCount
 
 
-class Parcel(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class AddressedBox(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A box and the client it goes to or comes from."""
 
     party: PartyNumber
@@ -35,28 +40,33 @@ class Parcel(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 
 class LabelNews(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One labelling of all records: whole (``base`` 0), or what changed since another version."""
+    """A labelling of all records: whole (``base`` 0), or what changed since another version."""
 
     version: Version
     base: Annotated[int, Meta(ge=0, lt=2**20)]
     places: Array
     """Which records changed, rising; none where the labelling is whole."""
     codes: Array
-    """Their clusters counted from 1; 0 is none."""
+    """Their clusters, counted from 1; 0 means none."""
 
 
 class MeetPeers(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=4):
-    """The signed session keys of all who hold the seed; asks how many rows we will share."""
+    """The signed session keys of all who hold the seed; asks how many rows we will share.
+
+    The answers settle how many records there are, and with that the grid and the field.
+    """
 
     keys: tuple[SignedSessionKey, ...]
 
 
 class ExchangeShares(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=5):
-    """The others' shares of the chunk before; asks for ours of this one (Algorithm 1, line 3)."""
+    """The others' shares of the previous chunk; asks for ours of this one (Algorithm 1, line 3)."""
 
     owners: tuple[Holding, ...]
+    digest: Annotated[bytes, Meta(min_length=32, max_length=32)]
+    """Of what was agreed and of what follows from the owners' rows: `Layout.digest`."""
     chunk: Annotated[int, Meta(ge=0, lt=2**32)]
-    parcels: tuple[Parcel, ...]
+    boxes: tuple[AddressedBox, ...]
 
 
 class BeginRounds(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=6):
@@ -89,7 +99,7 @@ class Finish(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, t
 
     owners: bytes
     news: LabelNews
-    sums: tuple[Parcel, ...]
+    sums: tuple[AddressedBox, ...]
 
 
 class HeldRecords(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=4):
@@ -101,7 +111,7 @@ class HeldRecords(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
 class SealedShares(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=5):
     """Our shares of a chunk for each other client; none if we have no rows in it."""
 
-    parcels: tuple[Parcel, ...]
+    boxes: tuple[AddressedBox, ...]
 
 
 class Measured(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=6):
@@ -129,3 +139,20 @@ CODEC = Codec(
     | Finish,
     replies=SessionOpened | SealedSeeds | Ready | HeldRecords | SealedShares | Measured | SumShares,
 )
+
+
+# --- field elements inside boxes --------------------------------------------------------------------------------------
+
+
+def write_words(words: Words) -> bytes:
+    """Return elements as little-endian bytes, of a shape that both ends know."""
+    return words.astype(_WORD, copy=False).tobytes()
+
+
+def read_words(plain: bytes, field: Field, shape: tuple[int, ...], *, what: str) -> Words:
+    """Return the elements (residues, *shape); wrong lengths, and words that are not elements, are refused."""
+    wanted = prod(shape) * field.residues * _WORD.itemsize
+    if len(plain) != wanted:
+        raise RemoteProtocolError(f"{what} of shape {shape} must have {wanted} bytes; got {len(plain)}.")
+    words = np.frombuffer(plain, dtype=_WORD).reshape(field.residues, *shape).astype(np.uint64, copy=False)
+    return field.check_received(words, shape, what=what)

@@ -19,30 +19,20 @@ import numpy as np
 from cloister.aggregation import SeedHolder, unpack_members
 from cloister.aggregation.seed_agreement import Ready
 from cloister.crypto import Entropy, Identity, Stream
-from cloister.errors import LocalProtocolError, RemoteProtocolError
+from cloister.errors import CloisterError, LocalProtocolError, RemoteProtocolError
+from cloister.protocols.secfc import messages
 from cloister.protocols.secfc.agreement import SecfcAgreement
-from cloister.protocols.secfc.centres import open_sums
 from cloister.protocols.secfc.holder import ShareHolder, read_final
 from cloister.protocols.secfc.labels import LabelBook, Labels, count_labels
 from cloister.protocols.secfc.layout import Layout
-from cloister.protocols.secfc.messages import (
-    BeginRounds,
-    ExchangeShares,
-    Finish,
-    HeldRecords,
-    Measure,
-    MeetPeers,
-    RevealSums,
-    SealedShares,
-)
-from cloister.protocols.secfc.sharing import ShareExchange, check_positions, round_records
+from cloister.protocols.secfc.sharing import ShareExchange, check_positions, count_records, open_sums, round_records
 from cloister.records import FloatArray, IntArray, Records
 from cloister.roles import Message
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Finding:
-    """What a client has at the end.
+    """What a client holds at the end.
 
     Attributes
     ----------
@@ -80,9 +70,9 @@ class SecfcParty:
     records
         This client's records in [-1, 1]^d; may be empty.
     identity, entropy, session
-        Who we are, where our keys and the noise of our shares come from, which session this is.
+        This client's keys, the source of its keys and of the noise in its shares, and the session's ID.
     positions
-        With membership private: the index in the union of each of our records, in their order.
+        With membership private: the index in the union of each of our records, in order.
     """
 
     def __init__(
@@ -100,9 +90,11 @@ class SecfcParty:
         self._agreement = agreement
         self._entropy = entropy
         self._session = session
-        self._exact_points = round_records(records, agreement)
+        self._records: Records | None = records
         self._positions = positions
-        check_positions(positions, len(self._exact_points), agreement)
+        count = count_records(records, agreement)
+        check_positions(positions, count, agreement)
+        self._own_rows = agreement.count_rows(count)
         self._seed_holder = SeedHolder(
             number=number,
             identity=identity,
@@ -125,7 +117,7 @@ class SecfcParty:
     def finding(self) -> Finding:
         """The result."""
         if self._finding is None:
-            raise LocalProtocolError("a client must be finished before it has a finding; check `finished` first")
+            raise LocalProtocolError("a client must be finished to have a finding; it is not. Check `finished` first.")
         return self._finding
 
     def handle(self, request: Message) -> Message:
@@ -134,17 +126,17 @@ class SecfcParty:
             raise RemoteProtocolError("a finished session takes no more requests; got one.")
         reply: Message
         match request:
-            case MeetPeers():
+            case messages.MeetPeers():
                 reply = self._meet(request)
-            case ExchangeShares():
+            case messages.ExchangeShares():
                 reply = self._exchange_shares(request)
-            case BeginRounds():
+            case messages.BeginRounds():
                 reply = self._begin(request)
-            case Measure():
+            case messages.Measure():
                 reply = self._require_holder().measure(request)
-            case RevealSums():
+            case messages.RevealSums():
                 reply = self._require_holder().reveal(request, self._require_seed())
-            case Finish():
+            case messages.Finish():
                 reply = self._finish(request)
             case _:
                 reply = self._seed_holder.handle(request)
@@ -162,66 +154,63 @@ class SecfcParty:
 
     # --- sharing --------------------------------------------------------------------------------------------------
 
-    @property
-    def _own_count(self) -> int:
-        """How many rows we share: our records, or with membership private one for each of the union."""
-        return self._agreement.records_max if self._agreement.union else len(self._exact_points)
-
-    def _meet(self, request: MeetPeers) -> HeldRecords:
+    def _meet(self, request: messages.MeetPeers) -> messages.HeldRecords:
         self._require_seed()
-        needed = self._agreement.code.replies
+        needed = self._agreement.replies
         if self._secrets or len(request.keys) < needed:
             raise RemoteProtocolError(f"at least {needed} clients must meet, once; got {len(request.keys)} keys.")
         self._secrets = self._seed_holder.exchange_with_peers(request.keys)
-        return HeldRecords(self._own_count)
+        return messages.HeldRecords(self._own_rows)
 
-    def _exchange_shares(self, request: ExchangeShares) -> SealedShares:
+    def _exchange_shares(self, request: messages.ExchangeShares) -> messages.SealedShares:
         exchange = self._exchange
         layout = self._read_layout(request) if exchange is None else exchange.layout
         due = 0 if exchange is None else exchange.given
-        if self._holder is not None or request.owners != layout.owners or not request.chunk == due <= layout.chunks:
+        same = (request.owners, request.digest) == (layout.owners, layout.digest)
+        if self._holder is not None or not same or not request.chunk == due <= layout.chunks:
             raise RemoteProtocolError(
                 f"chunk {due} of {layout.chunks} must come next, among the same owners, before rounds begin; got chunk "
                 f"{request.chunk}."
             )
-        if exchange is None:
-            if request.parcels:
-                raise RemoteProtocolError("shares of others must come after ours were asked for; they do not.")
-            exchange = self._exchange = ShareExchange(
-                number=self._number,
-                session=self._session,
-                agreement=self._agreement,
-                layout=layout,
-                exact_points=self._exact_points,
-                positions=self._positions,
-                secrets=self._secrets,
-                stream=Stream(self._entropy.bytes(32)),
-            )
-        else:
-            exchange.take(request.chunk - 1, exchange.read(request.chunk - 1, request.parcels))
-        return SealedShares(exchange.give())
+        if exchange is not None:
+            exchange.take(request.chunk - 1, exchange.read(request.chunk - 1, request.boxes))
+            return messages.SealedShares(exchange.give())
+        if request.boxes or self._records is None:
+            raise RemoteProtocolError("shares of others must come after ours were asked for; they do not.")
+        self._exchange = ShareExchange(
+            number=self._number,
+            session=self._session,
+            layout=layout,
+            exact_points=round_records(self._records, layout.coding.fixed_point),
+            positions=self._positions,
+            secrets=self._secrets,
+            stream=Stream(self._entropy.bytes(32)),
+        )
+        self._records = None  # what is needed is in the shares
+        return messages.SealedShares(self._exchange.give())
 
-    def _read_layout(self, request: ExchangeShares) -> Layout:
-        """Return who shares how much, if it is as agreed."""
+    def _read_layout(self, request: messages.ExchangeShares) -> Layout:
+        """Return who shares how much, and what follows from it, if it is as agreed."""
         agreement = self._agreement
-        layout = Layout(owners=request.owners, chunk_rows=agreement.chunk_rows, union=agreement.union)
         numbers = [owner.party for owner in request.owners]
         counts = {owner.party: owner.records for owner in request.owners}
         listed = numbers == sorted(counts) and {self._number, *self._secrets}.issuperset(numbers)
-        if not listed or counts.get(self._number) != self._own_count or len(numbers) < agreement.code.replies:
+        if not listed or counts.get(self._number) != self._own_rows or len(numbers) < agreement.replies:
             raise RemoteProtocolError(
-                f"at least {agreement.code.replies} clients that met must share, by rising number, we with as many "
+                f"at least {agreement.replies} clients that met must share, by rising number, we with as many "
                 f"rows as we said; got {len(numbers)}."
-            )
-        if layout.records > agreement.records_max:
-            raise RemoteProtocolError(
-                f"all clients together may share at most {agreement.records_max} records; got {layout.records}."
             )
         if agreement.union and (len(numbers) != agreement.parties or set(counts.values()) != {agreement.records_max}):
             raise RemoteProtocolError("with membership private every client must share a row for each of the union.")
+        try:
+            layout = Layout.settle(request.owners, agreement)
+        except CloisterError as error:  # the coordinator should have ended the session
+            raise RemoteProtocolError(f"the clients' counts must allow a session: {error}") from None
+        if request.digest != layout.digest:
+            raise RemoteProtocolError("what follows from the clients' counts must be the same everywhere; it differs.")
         return layout
 
-    def _begin(self, request: BeginRounds) -> Ready:
+    def _begin(self, request: messages.BeginRounds) -> Ready:
         exchange = self._exchange
         if exchange is None or self._holder is not None or exchange.given <= exchange.layout.chunks:
             raise RemoteProtocolError("rounds must begin once, after all shares were exchanged; they do not.")
@@ -229,28 +218,27 @@ class SecfcParty:
         self._holder = ShareHolder(
             number=self._number,
             session=self._session,
-            agreement=self._agreement,
             secrets=self._secrets,
             owners=request.owners,
             layout=layout,
             coded=coded,
         )
-        self._exchange, self._exact_points = None, np.empty((0, 0), dtype=np.int32)  # what is needed is in the shares
+        self._exchange = None
         return Ready()
 
     # --- the end --------------------------------------------------------------------------------------------------
 
-    def _finish(self, request: Finish) -> Ready:
+    def _finish(self, request: messages.Finish) -> Ready:
         agreement, seed = self._agreement, self._require_seed()
         if self._holder is not None:
             layout, book = self._holder.layout, self._holder.book
-        elif self._exchange is not None:  # we missed a step; what we shared before may be in all the same
+        elif self._exchange is not None:  # we missed a step, but what we shared before it may still be in
             layout = self._exchange.layout.keep(unpack_members(request.owners, agreement.parties))
             book = LabelBook(records=layout.records, clusters=agreement.clusters)
         else:
             raise RemoteProtocolError("a session must finish after shares were exchanged; they were not.")
         if self._holder is not None and request.owners != self._holder.owners:
-            raise RemoteProtocolError("a session must finish with the records that it began with; they are others.")
+            raise RemoteProtocolError("a session must finish with the records that it began with; these are others.")
         if request.sums and not agreement.reveal_centres:
             raise RemoteProtocolError("centres must be revealed only where that was agreed; they are.")
         labels = read_final(request.news, book, agreement)
@@ -259,11 +247,9 @@ class SecfcParty:
         counts = count_labels(labels, agreement.clusters)
         centres = None
         if request.sums:
-            sums = open_sums(
-                request.sums, agreement, seed=seed, session=self._session, owners=request.owners, book=final
-            )
-            centres = agreement.fixed_point.decode(sums) / counts[:, None]
-            if agreement.centre_noise is not None:  # post-processing: noise may leave the domain, means do not
+            sums = open_sums(request.sums, layout, seed=seed, session=self._session, owners=request.owners, book=final)
+            centres = layout.coding.fixed_point.decode(sums) / counts[:, None]
+            if agreement.budget is not None:  # post-processing: noise may leave the domain, means do not
                 centres = np.clip(centres, -1.0, 1.0)
         self._finding = Finding(labels=labels, own_rows=self._find_own(layout), counts=counts, centres=centres)
         return Ready()

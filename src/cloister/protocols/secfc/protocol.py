@@ -1,0 +1,238 @@
+"""SecFC as a protocol object: a job's options, the agreement, the charges, who learns what, and the result."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from typing import Annotated, Any, ClassVar
+
+from msgspec import Meta
+from msgspec.structs import replace as replace_fields
+
+from cloister.crypto import Entropy
+from cloister.errors import TooFewPartiesError
+from cloister.forecast.model import Forecast, PlanRequest
+from cloister.forecast.trials import refuse_epsilons
+from cloister.job import Job
+from cloister.job.options import Facts, Options
+from cloister.job.refusals import KeyPath, check_integer, refuse
+from cloister.privacy.accounting import Accountant
+from cloister.privacy.books import Charges
+from cloister.privacy.card import Circumstances, PrivacyCard
+from cloister.privacy.placement import Aggregator
+from cloister.privacy.release import NoiseDuty
+from cloister.privacy.units import LeakageTable
+from cloister.protocol import CardMaker, Clustering, Explanation, Finding, OwnInput, PublicInput, placeholder_directory
+from cloister.protocols.secfc.agreement import SecfcAgreement, check_declared
+from cloister.protocols.secfc.coordinator import Outcome, coordinate_secfc
+from cloister.protocols.secfc.leakage import NOISE_PROTECTS, describe_leakage
+from cloister.protocols.secfc.messages import CODEC
+from cloister.protocols.secfc.party import SecfcParty
+from cloister.protocols.secfc.plan import describe_code, forecast_secfc
+from cloister.roles import Coordinator, Party, Seat
+from cloister.wire import Codec
+
+_SIZES_SHOWN = 40
+
+
+class SecfcOptions(Options, frozen=True, tag="secfc"):
+    """Options of SecFC.
+
+    Attributes
+    ----------
+    iterations
+        The most assignments to the nearest centre; the session ends as soon as they repeat.
+    privacy, segments
+        t and l: how many clients may collude, and how many segments a record is cut into.
+    coordinate_bits
+        By default as many as the field has room for.
+    separate_after
+        After how many assignments clusters are separated once (section 5); by default never.
+    """
+
+    facts: ClassVar[Facts] = Facts(
+        budget="optional",
+        ledger=False,
+        data_keys=frozenset({"records", "id"}),
+        alignment="union",
+        clusters_most=65_535,
+        remedy="Another start finds less: run again.",
+        hides_values="shares and pads in a prime field",
+    )
+    iterations: Annotated[int, Meta(ge=1, le=10_000)] = 100
+    privacy: Annotated[int, Meta(ge=1)] | None = None
+    segments: Annotated[int, Meta(ge=1)] = 1
+    coordinate_bits: Annotated[int, Meta(ge=2, le=31)] | None = None
+    separate_after: Annotated[int, Meta(ge=0)] | None = None
+
+    def check(self, job: Job) -> None:
+        """Refuse numbers beyond the columns, rounds and parties, and codes that too few parties could decode."""
+        parties = len(job.parties)
+        check_integer(("protocol", "segments"), self.segments, 1, len(job.columns))
+        if self.separate_after is not None:
+            check_integer(("protocol", "separate_after"), self.separate_after, 0, self.iterations - 1)
+        if self.privacy is not None:
+            check_integer(("protocol", "privacy"), self.privacy, 1, parties)
+        if 2 * self.resolve_privacy(parties) + 2 * self.segments - 1 > parties:
+            self._refuse_code(parties)
+
+    def _refuse_code(self, parties: int) -> None:
+        """Refuse the code, and say which one the parties could decode."""
+        privacy, segments = self.resolve_privacy(parties), self.segments
+        path: KeyPath = ("protocol", "privacy")
+        must = "be so small that 2 privacy + 2 segments - 1 is at most the number of parties"
+        if self.privacy is None and segments == 1:
+            path, must = ("parties",), "be at least 3 with the protocol secfc, the fewest that can decode a distance"
+        most = (parties + 1 - 2 * segments) // 2
+        what_to_do = f"With {parties} parties and segments = {segments}, privacy is at most {most}."
+        if most < 1:
+            what_to_do = f"With segments = {segments}, there must be at least {1 + 2 * segments} parties."
+        refuse(path, must, f"privacy = {privacy}, segments = {segments}, {parties} parties", what_to_do)
+
+    def resolve_privacy(self, parties: int) -> int:
+        """Return ``privacy``, or its default: a third of the parties as in the paper (5.1), or what fits.
+
+        One client may then be silent in a round, where there are four or more.
+        """
+        if self.privacy is not None:
+            return self.privacy
+        return max(1, min((parties - 2 * self.segments) // 2, -(-parties // 3)))
+
+
+class Secfc(Clustering[SecfcAgreement]):
+    """SecFC: Li, Hou, Buyukates and Avestimehr, "Secure Federated Clustering" (2022)."""
+
+    Options = SecfcOptions
+
+    def codec(self, agreed: SecfcAgreement) -> Codec:
+        """The messages of SecFC."""
+        return CODEC
+
+    def agree(self, job: Job, directory: tuple[bytes, ...], public: PublicInput) -> SecfcAgreement:
+        """Translate a job; the number of records is only known if their IDs were aligned."""
+        options, union = job.protocol, public.alignment is not None
+        assert isinstance(options, SecfcOptions)
+        context = {"columns": [asdict(column) for column in job.columns], "alignment": public.alignment}
+        if union and public.records is not None:
+            check_declared(public.records, job.data.records)
+        return SecfcAgreement(
+            clusters=job.k,
+            dimensions=len(job.columns),
+            privacy=options.resolve_privacy(len(job.parties)),
+            segments=options.segments,
+            records_max=public.records if union else job.data.records,
+            rounds_max=options.iterations,
+            coordinate_bits="auto" if options.coordinate_bits is None else options.coordinate_bits,
+            separate_after=options.separate_after,
+            reveal_centres=True,
+            budget=job.budget,
+            union=union,
+            directory=directory,
+            context=json.dumps(context, sort_keys=True),
+        )
+
+    def charges(self, agreed: SecfcAgreement) -> Charges | None:
+        """Return a charge at the coordinator, which pays for the revealed centres when it draws their noise."""
+        budget = agreed.budget
+        if budget is None:
+            return None
+        return Charges(
+            budget=budget,
+            placement=Aggregator(),
+            coordinator_books=lambda: Accountant(budget),
+            parties_pay=False,
+        )
+
+    def leakage(self, agreed: SecfcAgreement) -> LeakageTable:
+        """Who learns what."""
+        return describe_leakage(agreed)
+
+    def seat(
+        self,
+        agreed: SecfcAgreement,
+        seat: Seat,
+        own: OwnInput,
+        *,
+        duty: NoiseDuty | None = None,
+        cache: Any = None,
+    ) -> SecfcParty:
+        """Seat one client."""
+        return SecfcParty(
+            number=seat.number,
+            agreement=agreed,
+            records=own.records,
+            identity=seat.identity,
+            entropy=seat.entropy,
+            session=seat.session,
+            positions=own.places,
+        )
+
+    def coordinate(
+        self, agreed: SecfcAgreement, *, session: bytes, entropy: Entropy, duty: NoiseDuty | None = None
+    ) -> Coordinator[Outcome]:
+        """Seat the coordinator."""
+        return coordinate_secfc(agreed, entropy=entropy, session=session, duty=duty)
+
+    def find(self, agreed: SecfcAgreement, party: Party, outcome: Outcome) -> Finding | None:
+        """Return the centres that were revealed to a client; refuse a session that could reveal none."""
+        assert isinstance(party, SecfcParty)
+        if not outcome.revealed:
+            raise TooFewPartiesError(
+                f"at least {agreed.holders} clients must be left to reveal the centres; fewer were. Run the job again."
+            )
+        if not party.finished:
+            return None
+        centres = party.finding.centres
+        assert centres is not None  # they were revealed
+        return Finding(centres=centres, rounds=outcome.rounds)
+
+    def explain(
+        self, job: Job, agreed: SecfcAgreement, finding: Finding, outcome: Outcome, make_card: CardMaker | None
+    ) -> Explanation:
+        """Explain what is exact, what is hidden, and how little the noise protects."""
+        card = None if make_card is None else make_card(Circumstances(parties_in_sum=len(job.parties)))
+        return Explanation(
+            leakage=describe_leakage(agreed),
+            public="columns, bounds, k, how many records there are, who takes part and who missed which round",
+            notes=_write_notes(agreed, outcome),
+            card=None if card is None else _limit_card(card),
+            fractional_bits=outcome.coding.bits - 1,
+        )
+
+    def forecast(self, job: Job, public: PublicInput, request: PlanRequest) -> Forecast:
+        """Forecast how records are coded and what is sent, for the largest number of records."""
+        refuse_epsilons(job, request)
+        records = max(request.numbers)
+        assumed = replace(public, records=records, alignment=job.data.id)
+        agreement = self.agree(job, placeholder_directory(job), assumed)
+        return forecast_secfc(agreement, records, guessed=len(request.numbers) > 1)
+
+
+def _limit_card(card: PrivacyCard) -> PrivacyCard:
+    """Limit the card to what noise on the centres protects, which is less than a differentially private result."""
+    return replace_fields(
+        card,
+        private=False,
+        neighbours="one record's value replaced by another that leaves the labels of all rounds as they are",
+        protects_against="Nobody is protected beyond what is said above.",
+        who_adds_noise="The coordinator codes the noise as records are coded; up to t clients learn nothing of it.",
+        scope=NOISE_PROTECTS,
+    )
+
+
+def _write_notes(agreement: SecfcAgreement, outcome: Outcome) -> tuple[str, ...]:
+    sizes = ", ".join(f"{count:,}" for count in outcome.counts[:_SIZES_SHOWN])
+    exact = "Labels and centres are" if agreement.budget is None else "Labels are"
+    notes = [
+        f"{exact} exact for records rounded to {outcome.coding.bits} bits per coordinate: nothing here is "
+        "differentially private as a whole.",
+        f"Records in each cluster: {sizes}{' ...' if len(outcome.counts) > _SIZES_SHOWN else ''}.",
+        describe_code(agreement),
+    ]
+    if (outcome.counts == 1).any():
+        notes.append("One cluster has a single record: its centre is that record, and all clients have learned it.")
+    if not outcome.converged:
+        notes.append(f"Assignments still changed after {outcome.rounds} rounds: raise iterations.")
+    if agreement.union:
+        notes.append("Who holds which record is hidden.")
+    return tuple(notes)
