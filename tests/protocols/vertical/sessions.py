@@ -1,4 +1,4 @@
-"""Builds vertical sessions for tests: every desk recorded, every party made anew on request, results kept by name."""
+"""Builds vertical sessions for tests: books and draws are recorded, results kept by name."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from functools import cache
 import numpy as np
 
 from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
-from cloister.crypto import SeededEntropy, Stream, derive_key
+from cloister.crypto import Stream, derive_key
 from cloister.lattice.encryption import decrypt
-from cloister.lattice.keys import SecretKeys, make_public_keys
-from cloister.lattice.levels import restrict_secret_keys
+from cloister.lattice.keys import SecretKeys, make_public_keys, restrict_secret_keys
 from cloister.lattice.lwe import LweBatch, decrypt_lwe
 from cloister.lattice.relinearisation import make_relinearisation_key
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.placement import Shared
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.units import Budget
+from cloister.protocol import OwnInput
 from cloister.protocols.vertical.agreement import VerticalAgreement
-from cloister.protocols.vertical.codebooks import make_holder_codebook
+from cloister.protocols.vertical.algorithm import run_vertical
+from cloister.protocols.vertical.codebook_makers import make_holder_codebook
 from cloister.protocols.vertical.computing import ComputingParty
-from cloister.protocols.vertical.coordinator import coordinate_vertical
 from cloister.protocols.vertical.holder import HolderParty
-from cloister.protocols.vertical.knobs import Knobs
-from cloister.protocols.vertical.messages import CODEC
-from cloister.protocols.vertical.pipeline import run_vertical
+from cloister.protocols.vertical.protocol import Vertical, VerticalSession
 from cloister.protocols.vertical.query import Query
 from cloister.protocols.vertical.rehearsal import Rehearsal, rehearse_vertical
-from cloister.protocols.vertical.settings import Settings
+from cloister.protocols.vertical.relayed import gather_columns
+from cloister.protocols.vertical.settings import Knobs, Settings
 from cloister.protocols.vertical.statistics import align_records, exact_total
 from cloister.protocols.vertical.uploads import Receiver, Sender
-from cloister.runtime import LocalRun, run_local
-from tests.harness import SESSION, identity
-from tests.protocols.synopsis_session import RecordingSampler
+from cloister.records import ArrayRecords
+from cloister.runtime import LocalRun
+from tests import sessions
 from tests.protocols.vertical.tables import mixture
+from tests.sessions import SESSION, RecordingSampler, make_directory
 
 KEY_SEED = b"keys of these tests are not secret"[:32]
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
@@ -43,7 +43,18 @@ TINY = {"start": "random", "rounds": 2, "cells": 2, "clusters": 2}
 """Six numbers an answer and two ciphertexts a record: a session takes a few hundredths of a second."""
 
 
-class Session:
+class Seated(Vertical):
+    """The protocol with classes in place of the parties' own."""
+
+    def __init__(self, alice, holder):
+        self.alice, self.holder = alice, holder
+
+    def seat(self, agreed, seat, own, *, duty=None, cache=None):
+        kind = self.alice if seat.number == agreed.agreement.computing else self.holder
+        return kind(seat, agreed.agreement, gather_columns(own.records), duty=duty)
+
+
+class Session(sessions.Session):
     """One job's roles. Noise is seeded and every draw of it is kept.
 
     Parameters
@@ -82,7 +93,7 @@ class Session:
         encrypted = tuple(number for number in others if columns[number - 1])
         key_holders = tuple(others) if model == "collective" else (key_holder or others[0],)
         shares = 1 + (threshold or len(key_holders))
-        settings = Settings(
+        self.settings = Settings(
             columns_alice=columns[computing - 1],
             columns_encrypted=tuple(columns[number - 1] for number in encrypted),
             records=len(table),
@@ -91,48 +102,31 @@ class Session:
             **{"clusters": 3, "rounds": 2, "knobs": FEW, **options},
         )
         self.agreement = VerticalAgreement(
-            settings=settings,
+            settings=self.settings,
             model=model,
             computing=computing,
             encrypted=encrypted,
             key_holders=key_holders,
             threshold=threshold,
-            directory=tuple(identity(seed, number).public_bytes for number in range(1, parties + 1)),
+            directory=make_directory(seed, parties),
         )
-        self.table, self.columns, self.seed = table, columns, seed
-        self.classes = {number: alice if number == computing else holder for number in range(1, parties + 1)}
-        self.duties = {number: self.make_duty(number) for number in self.classes}
+        self.table, self.columns = table, columns
+        agreed = VerticalSession(agreement=self.agreement, encrypted_columns=())
+        super().__init__(Seated(alice, holder), agreed, self.split(table), seed=seed)
+        if budget is not None:
+            self.duties = {number: self.make_duty(number) for number in self.numbers}
 
-    @property
-    def settings(self):
-        return self.agreement.settings
+    def split(self, table):
+        """Each party's columns of whole records."""
+        return [OwnInput(records=ArrayRecords(table[:, list(own)])) for own in self.columns]
 
     def make_duty(self, number):
-        if self.settings.is_exact:
-            return None
         sampler = RecordingSampler(f"party {number}", seed=self.seed)
         return NoiseDuty(charger=Accountant(self.settings.budget), sampler=sampler)
 
-    def party(self, number):
-        own = list(self.columns[number - 1])
-        return self.classes[number](
-            number=number,
-            agreement=self.agreement,
-            columns=np.ascontiguousarray(self.table[:, own]),
-            identity=identity(self.seed, number),
-            entropy=SeededEntropy(self.seed, f"party {number}"),
-            session=SESSION,
-            duty=self.duties[number],
-        )
-
-    def coordinator(self):
-        return coordinate_vertical(self.agreement, session=SESSION)
-
-    def run(self, **options) -> Played:
-        parties = [self.party(number) for number in self.classes]
-        options = {"threads": 1, "restart": self.party, **options}
-        run = run_local(self.coordinator(), parties, codec=CODEC, session=SESSION, **options)
-        return Played(session=self, run=run, parties=parties)
+    def run(self, parties=None, **options) -> Completed:
+        run, seated = super().run(parties, **options)
+        return Completed(session=self, run=run, parties=seated)
 
     def releases(self, number):
         """What a party's books were charged for."""
@@ -140,7 +134,7 @@ class Session:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Played:
+class Completed:
     """A session that has finished."""
 
     session: Session
@@ -189,7 +183,7 @@ class Played:
         session = self.session
         samplers = []
         if not session.settings.is_exact:
-            shares = {number: iter(self.shares_of(number)) for number in session.classes}
+            shares = {number: iter(self.shares_of(number)) for number in session.numbers}
             passes = [
                 [next(shares[number]) for number in (session.agreement.computing, *decryptors)]
                 for decryptors in self.run.result.decryptors
@@ -324,6 +318,6 @@ def make_case(name, *, exact=False, seed=7, **options) -> Session:
 
 
 @cache
-def play_case(name, *, exact=False) -> Played:
+def run_case(name, *, exact=False) -> Completed:
     """A case's session, run once whoever asks, with all views kept."""
     return make_case(name, exact=exact).run(record_views=True)

@@ -7,9 +7,9 @@ import pytest
 
 from cloister.errors import ConfigError, TooFewPartiesError
 from cloister.lattice.noise import answer_error_bound, flood_reach_max
-from cloister.lattice.standard import check_security
+from cloister.lattice.parameters import check_security
 from cloister.privacy.placement import Shared
-from cloister.protocols.vertical.flood import STATISTICAL_BITS, ChargedFlood
+from cloister.protocols.vertical.noise import STATISTICAL_BITS, ChargedFlood
 from tests.protocols.vertical.sessions import CASES, TINY, Session, make_case
 from tests.protocols.vertical.tables import mixture
 
@@ -67,25 +67,10 @@ def test_the_digest_is_of_everything_that_is_agreed():
 
 
 def test_parties_that_agreed_to_something_else_do_not_open_the_session():
-    session = Session(mixture(60, 2, 2, seed=1), **TINY)
-    real = session.party
-
-    def party(number):
-        if number == 2:
-            session.agreement = replace(session.agreement, context="other bounds")
-        return real(number)
-
-    session.party = party
-    coordinator = session.coordinator
-    agreed = session.agreement
-
-    def relay():
-        session.agreement = agreed
-        return coordinator()
-
-    session.coordinator = relay
+    one, other = (Session(mixture(60, 2, 2, seed=1), **TINY) for _ in range(2))
+    other.agreed = replace(other.agreed, agreement=replace(other.agreement, context="other bounds"))
     with pytest.raises(TooFewPartiesError):
-        session.run()
+        one.run([one.party(1), other.party(2)])
 
 
 @pytest.mark.parametrize("exact", [True, False])

@@ -15,11 +15,10 @@ from cloister.privacy.costs import rho_of
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget
-from cloister.protocols.synopsis.box import Box
+from cloister.protocols.synopsis.extent import Box
 from cloister.protocols.vertical.codebook import grid_codebook
-from cloister.protocols.vertical.codebooks import make_alice_codebook, make_holder_codebook
-from cloister.protocols.vertical.knobs import Knobs
-from cloister.protocols.vertical.settings import ALICE
+from cloister.protocols.vertical.codebook_makers import make_alice_codebook, make_holder_codebook
+from cloister.protocols.vertical.settings import ALICE, Knobs
 from tests.protocols.vertical.tables import Silent, make, mixture
 
 STREAM = Stream.from_seed(3, "codebooks")

@@ -6,11 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloister.protocols.vertical import evaluation
-from cloister.protocols.vertical.clipping import round_to_length
-from cloister.protocols.vertical.codebook import Codebook
-from cloister.protocols.vertical.codebooks import Codebooks
+from cloister.protocols.vertical.codebook import Codebook, Codebooks
 from cloister.protocols.vertical.evaluation import evaluate_query
-from cloister.protocols.vertical.query import HistogramQuery, LloydQuery
+from cloister.protocols.vertical.query import HistogramQuery, LloydQuery, round_to_length
 from cloister.protocols.vertical.statistics import align_records, exact_total
 from tests.protocols.vertical.sessions import Wire, make_case
 

@@ -1,4 +1,4 @@
-"""A10: parties vanish, frames are lost, repeated, reordered or damaged: a session ends rightly or not at all."""
+"""Parties vanish, frames are lost, repeated, reordered or damaged: a session ends rightly or not at all."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def total_steps(session, party):
 @pytest.mark.parametrize("kind", [FaultKind.DROP_REQUEST, FaultKind.DROP_REPLY, FaultKind.CRASH], ids=lambda k: k.name)
 @pytest.mark.parametrize("model", ["two-party", "server-aided", "collective"])
 def test_a_party_that_is_missed_in_any_step_ends_the_session(model, kind):
-    for party in make(model).classes:
+    for party in make(model).numbers:
         for step in total_steps(make(model), party):
             with pytest.raises(TooFewPartiesError):
                 make(model).run(faults=[Fault(kind, party, step)])
@@ -45,8 +45,8 @@ def test_with_a_threshold_only_absent_key_holders_are_missed_without_harm():
         for step in total_steps(session, party):
             exact = make("threshold", budget=None)
             if step in may_miss:
-                played = exact.run(faults=[Fault(FaultKind.DROP_REQUEST, party, step)])
-                assert np.array_equal(played.alice.centres, expected)
+                completed = exact.run(faults=[Fault(FaultKind.DROP_REQUEST, party, step)])
+                assert np.array_equal(completed.alice.centres, expected)
             else:
                 with pytest.raises(TooFewPartiesError):
                     exact.run(faults=[Fault(FaultKind.DROP_REQUEST, party, step)])
@@ -61,14 +61,14 @@ def test_a_key_holder_may_be_absent_in_any_round_and_come_back(party, kind, exac
     attend = list_steps(make("threshold").agreement, party, "attend")
     for missed in ([attend[0]], [attend[1]]):
         session = make("threshold", **options)
-        played = session.run(faults=[Fault(kind, party, step) for step in missed])
-        decryptors = played.run.result.decryptors
+        completed = session.run(faults=[Fault(kind, party, step) for step in missed])
+        decryptors = completed.run.result.decryptors
         absent = [attend.index(step) for step in missed]
         for i, members in enumerate(decryptors):
             assert len(members) == 2
             assert not (i in absent and party in members)
-        rehearsal = played.rehearse()
-        for member in played.parties:
+        rehearsal = completed.rehearse()
+        for member in completed.parties:
             assert member.finished
             assert member.finding.to_bytes() == rehearsal.finding.to_bytes()
         if not exact:
@@ -82,23 +82,23 @@ def test_a_holder_that_was_absent_first_decrypts_later():
     session = make("threshold", budget=None)
     first, second = list_steps(session.agreement, 3, "attend")
     faults = [Fault(FaultKind.DROP_REQUEST, 3, first), Fault(FaultKind.DROP_REQUEST, 4, second)]
-    played = session.run(faults=faults)
-    assert played.run.result.decryptors == ((2, 4), (2, 3))
-    assert np.array_equal(played.alice.centres, make("threshold", budget=None).run().alice.centres)
+    completed = session.run(faults=faults)
+    assert completed.run.result.decryptors == ((2, 4), (2, 3))
+    assert np.array_equal(completed.alice.centres, make("threshold", budget=None).run().alice.centres)
 
 
 def test_too_few_key_holders_end_the_session():
     session = make("threshold")
     step = list_steps(session.agreement, 3, "attend")[0]
-    with pytest.raises(TooFewPartiesError, match="at least 2 of 3 key holders must be there to decrypt; 1 are"):
+    with pytest.raises(TooFewPartiesError, match="at least 2 of 3 key holders must be present to decrypt; got 1"):
         session.run(faults=[Fault(FaultKind.CRASH, party, step) for party in (3, 4)])
 
 
 def test_a_key_holder_that_is_gone_for_good_does_not_have_the_result_and_the_others_do():
     session = make("threshold", budget=None)
     step = list_steps(session.agreement, 4, "attend")[0]
-    played = session.run(faults=[Fault(FaultKind.CRASH, 4, step)])
-    assert [party.finished for party in played.parties] == [True, True, True, False]
+    completed = session.run(faults=[Fault(FaultKind.CRASH, 4, step)])
+    assert [party.finished for party in completed.parties] == [True, True, True, False]
 
 
 @pytest.mark.parametrize("model", ["two-party", "threshold"])
@@ -108,10 +108,10 @@ def test_a_key_holder_that_is_gone_for_good_does_not_have_the_result_and_the_oth
 def test_repeated_and_reordered_frames_change_nothing(model, kind):
     expected = make(model).run()
     session = make(model)
-    faults = [Fault(kind, party, step) for party in session.classes for step in total_steps(session, party)]
-    played = session.run(faults=faults)
-    assert np.array_equal(played.alice.centres, expected.alice.centres)
-    for number in session.classes:
+    faults = [Fault(kind, party, step) for party in session.numbers for step in total_steps(session, party)]
+    completed = session.run(faults=faults)
+    assert np.array_equal(completed.alice.centres, expected.alice.centres)
+    for number in session.numbers:
         assert session.releases(number) == expected.session.releases(number)
 
 
@@ -121,14 +121,14 @@ def test_a_flipped_bit_is_noticed(model, kind):
     """The session ends, or goes on without a holder that may be absent: never with another result."""
     expected = make(model, budget=None).run().alice.centres
     ended = 0
-    for party in make(model).classes:
+    for party in make(model).numbers:
         for step in total_steps(make(model), party):
             try:
-                played = make(model, budget=None).run(faults=[Fault(kind, party, step)])
+                completed = make(model, budget=None).run(faults=[Fault(kind, party, step)])
             except TooFewPartiesError:
                 ended += 1
             else:
-                assert np.array_equal(played.alice.centres, expected)
+                assert np.array_equal(completed.alice.centres, expected)
     assert ended > 10
 
 
@@ -263,14 +263,14 @@ def test_a_share_of_an_answer_is_given_once(monkeypatch, model):
     run_with_old_answer(monkeypatch, model)
 
 
-def test_a_turn_is_taken_once_and_only_after_the_parties_have_met():
+def test_a_turn_is_taken_once_and_only_after_keys_were_exchanged():
     session = make("two-party")
-    played = session.run(record_views=True)
-    turns = [entry.message for entry in played.run.views[1] if isinstance(entry.message, Turn)]
+    completed = session.run(record_views=True)
+    turns = [entry.message for entry in completed.run.views[1] if isinstance(entry.message, Turn)]
     for turn in turns:
         with pytest.raises(RemoteProtocolError, match="never back"):
-            played.alice.handle(turn)
-    with pytest.raises(RemoteProtocolError, match="after the parties have met"):
+            completed.alice.handle(turn)
+    with pytest.raises(RemoteProtocolError, match="after keys were exchanged"):
         session.party(1).handle(turns[0])
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cloister.lattice.inner_product import mirror_weights, sum_bodies
+from cloister.lattice.weighted_sums import mirror_weights, sum_bodies
 from cloister.protocols.vertical.computing import ComputingParty
 from cloister.protocols.vertical.evaluation import evaluate_query
 from cloister.protocols.vertical.holder import HolderParty
@@ -17,8 +17,8 @@ WORST = []
 class OpenHolder(HolderParty):
     """A key holder whose secret the test may read."""
 
-    def __init__(self, **options):
-        super().__init__(**options)
+    def __init__(self, *given, **options):
+        super().__init__(*given, **options)
         HOLDERS.append(self)
 
 

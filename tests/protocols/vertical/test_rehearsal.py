@@ -17,8 +17,8 @@ from cloister.privacy.costs import rho_of
 from cloister.privacy.placement import Shared
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget
+from cloister.protocols.vertical.algorithm import run_vertical
 from cloister.protocols.vertical.noise import draw_share
-from cloister.protocols.vertical.pipeline import run_vertical
 from cloister.protocols.vertical.rehearsal import rehearse_vertical
 from cloister.protocols.vertical.statistics import align_records, exact_total
 from tests.protocols.vertical.tables import Silent, make, mixture, rehearse

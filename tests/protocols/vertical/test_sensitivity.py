@@ -1,4 +1,4 @@
-"""A3: one record moves every total by its own integer vector, within the bound that is charged, whatever comes out."""
+"""One record moves every total by its own integer vector, within the bound that is charged, whatever comes out."""
 
 from dataclasses import dataclass, replace
 
@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloister.crypto import Stream
-from cloister.protocols.vertical import rounds, statistics
-from cloister.protocols.vertical.codebook import Codebook
-from cloister.protocols.vertical.codebooks import Codebooks
-from cloister.protocols.vertical.pipeline import run_vertical
+from cloister.protocols.vertical import algorithm, statistics
+from cloister.protocols.vertical.algorithm import run_vertical
+from cloister.protocols.vertical.codebook import Codebook, Codebooks
 from cloister.protocols.vertical.query import HistogramQuery, LloydQuery
 from cloister.protocols.vertical.settings import Settings
 from cloister.protocols.vertical.statistics import align_records, exact_total
@@ -152,7 +151,7 @@ def test_the_bounds_are_nearly_reached(layout):
     assert largest >= 0.7 * query.l2_squared
 
 
-REAL_TOTAL, REAL_ROUND = exact_total, rounds.make_round
+REAL_TOTAL, REAL_ROUND = exact_total, algorithm.make_round
 
 
 def count_twice(query, records, codebooks):
@@ -184,9 +183,9 @@ def forgotten_residuals(public, reps, centres, radii, number):
     [
         ("tests.protocols.vertical.test_sensitivity", "exact_total", count_twice),
         (statistics, "round_to_length", unclipped),
-        (rounds, "round_to_length", unclipped),
+        (algorithm, "round_to_length", unclipped),
         (Codebook, "residuals", unclipped_residuals),
-        (rounds, "make_round", forgotten_residuals),
+        (algorithm, "make_round", forgotten_residuals),
     ],
     ids=["counted twice", "offsets", "constants", "residuals", "residuals forgotten"],
 )

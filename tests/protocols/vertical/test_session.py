@@ -1,4 +1,4 @@
-"""A12: a session decrypts to what the algorithm finds in the clear, to the last digit, for every model; A1: books."""
+"""A session decrypts to what the algorithm finds in the clear, to the last digit, for every model; the books."""
 
 import numpy as np
 import pytest
@@ -6,22 +6,22 @@ import pytest
 from cloister.errors import LocalProtocolError, TooFewPartiesError
 from cloister.privacy.calibration import rho_for
 from cloister.privacy.costs import rho_of
-from cloister.protocol import Learns
+from cloister.privacy.units import Learns
 from cloister.protocols.vertical import agreement as agreement_module
-from cloister.protocols.vertical.flood import ChargedFlood
 from cloister.protocols.vertical.leakage import describe_leakage
+from cloister.protocols.vertical.noise import ChargedFlood
 from cloister.protocols.vertical.query import LloydQuery
 from cloister.runtime import Fault, FaultKind
-from tests.protocols.vertical.sessions import BUDGET, CASES, Session, list_steps, make_case, play_case
+from tests.protocols.vertical.sessions import BUDGET, CASES, Session, list_steps, make_case, run_case
 from tests.protocols.vertical.tables import mixture
 
 
-def cluster_by_cells(played):
+def cluster_by_cells(completed):
     """Lloyd's algorithm in which encrypted columns decide by their cell's representative; written out anew."""
-    settings, codebooks = played.session.settings, played.alice.codebooks
+    settings, codebooks = completed.session.settings, completed.alice.codebooks
     layout, units = settings.layout, settings.units
-    first = next(query for query in played.queries() if isinstance(query, LloydQuery))
-    table = layout.to_session(played.session.table)
+    first = next(query for query in completed.queries() if isinstance(query, LloydQuery))
+    table = layout.to_session(completed.session.table)
     columns = layout.alice_count
     seen, counted, at = table.copy(), np.rint(table * units), columns
     for holder in codebooks.holders:
@@ -41,37 +41,37 @@ def cluster_by_cells(played):
 
 @pytest.mark.parametrize("name", CASES)
 def test_without_a_budget_every_total_is_exact_and_the_centres_are_lloyds(name):
-    played = play_case(name, exact=True)
-    assert len(played.totals) == len(played.session.agreement.queries)
-    for total, exact in zip(played.totals, played.exact_totals(), strict=True):
+    completed = run_case(name, exact=True)
+    assert len(completed.totals) == len(completed.session.agreement.queries)
+    for total, exact in zip(completed.totals, completed.exact_totals(), strict=True):
         assert np.array_equal(total, exact)
-    for party in played.parties:
-        assert np.array_equal(party.centres, cluster_by_cells(played))
-        assert party.finding.weights.sum() == len(played.session.table)
+    for party in completed.parties:
+        assert np.array_equal(party.centres, cluster_by_cells(completed))
+        assert party.finding.weights.sum() == len(completed.session.table)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_with_a_budget_it_is_the_rehearsal_with_the_same_noise(name):
-    played = play_case(name)
-    rehearsal = played.rehearse()
-    assert all(np.array_equal(a, b) for a, b in zip(played.totals, rehearsal.totals, strict=True))
-    for total, exact in zip(played.totals, played.exact_totals(), strict=True):
+    completed = run_case(name)
+    rehearsal = completed.rehearse()
+    assert all(np.array_equal(a, b) for a, b in zip(completed.totals, rehearsal.totals, strict=True))
+    for total, exact in zip(completed.totals, completed.exact_totals(), strict=True):
         assert not np.array_equal(total, exact)
-    for party in played.parties:
+    for party in completed.parties:
         assert party.finished
         assert party.finding.to_bytes() == rehearsal.finding.to_bytes()
-        assert all(np.array_equal(a, b) for a, b in zip(party.released_totals, played.totals, strict=True))
+        assert all(np.array_equal(a, b) for a, b in zip(party.released_totals, completed.totals, strict=True))
 
 
 def test_the_cases_are_what_they_are_called():
-    agreements = {name: play_case(name).session.agreement for name in CASES}
+    agreements = {name: run_case(name).session.agreement for name in CASES}
     assert agreements["two blocks, far start"].blocks == 3
-    assert play_case("two blocks, far start", exact=True).session.agreement.blocks == 2
+    assert run_case("two blocks, far start", exact=True).session.agreement.blocks == 2
     assert agreements["two clusters"].settings.records < agreements["two clusters"].block_records
     assert {agreement.model for agreement in agreements.values()} == {"two-party", "server-aided", "collective"}
     assert sum(isinstance(agreement.flood, ChargedFlood) for agreement in agreements.values()) == 6
     assert {len(agreement.encrypted) for agreement in agreements.values() if agreement.is_joint} == {2, 3}
-    assert play_case("residuals").session.settings.has_residuals
+    assert run_case("residuals").session.settings.has_residuals
 
 
 def test_several_uploads_are_one_upload_cut(monkeypatch):
@@ -88,20 +88,20 @@ def test_several_uploads_are_one_upload_cut(monkeypatch):
 
 def test_a_seed_repeats_a_session_and_threads_do_not_change_it():
     runs = [make_case("collective").run(threads=threads) for threads in (1, 3)]
-    assert len({played.run.transcript_sha256 for played in runs}) == 1
+    assert len({completed.run.transcript_sha256 for completed in runs}) == 1
     other = make_case("collective", seed=8).run()
     assert other.run.transcript_sha256 != runs[0].run.transcript_sha256
 
 
-# --- A1: the books -----------------------------------------------------------------------------------------------
+# --- the books ---------------------------------------------------------------------------------------------------
 
 
-def expected_charges(played, number):
+def expected_charges(completed, number):
     """What a party must be charged for: its codebook, every pass that it adds noise to, and Alice for her flood."""
-    agreement, settings = played.session.agreement, played.session.settings
-    own = played.parties[number - 1]._own_codebook
+    agreement, settings = completed.session.agreement, completed.session.settings
+    own = completed.parties[number - 1]._own_codebook
     expected = [] if own is None else list(own.releases)
-    for query, decryptors in zip(played.queries(), played.run.result.decryptors, strict=True):
+    for query, decryptors in zip(completed.queries(), completed.run.result.decryptors, strict=True):
         if number == agreement.computing or number in decryptors:
             expected += [part.release(settings) for part in query.parts]
         if number == agreement.computing and isinstance(agreement.flood, ChargedFlood):
@@ -111,45 +111,45 @@ def expected_charges(played, number):
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_party_is_charged_for_what_it_had_a_part_in_and_all_of_it_fits_the_budget(name):
-    played = play_case(name)
-    for number in played.session.classes:
-        assert list(played.session.releases(number)) == expected_charges(played, number)
-        assert played.session.duties[number].charger.spent().epsilon <= BUDGET.epsilon
+    completed = run_case(name)
+    for number in completed.session.numbers:
+        assert list(completed.session.releases(number)) == expected_charges(completed, number)
+        assert completed.session.duties[number].charger.spent().epsilon <= BUDGET.epsilon
     # Each codebook is one party's, passes and floods are everyone's: all of them together are within the budget.
-    assert sum(map(rho_of, list_all_releases(played))) <= rho_for(BUDGET)
+    assert sum(map(rho_of, list_all_releases(completed))) <= rho_for(BUDGET)
 
 
-def list_all_releases(played):
+def list_all_releases(completed):
     """All releases of a session once: those of each codebook, of each pass, of each flood."""
-    own = [release for party in played.parties if party._own_codebook for release in party._own_codebook.releases]
-    computing = played.session.agreement.computing
-    start = len(played.alice._own_codebook.releases)
-    return own + list(played.session.releases(computing))[start:]
+    own = [release for party in completed.parties if party._own_codebook for release in party._own_codebook.releases]
+    computing = completed.session.agreement.computing
+    start = len(completed.alice._own_codebook.releases)
+    return own + list(completed.session.releases(computing))[start:]
 
 
 @pytest.mark.parametrize("name", ["two clusters", "residuals", "many clusters", "collective"])
 def test_the_budget_is_nearly_spent_by_what_runs(name):
-    assert sum(map(rho_of, list_all_releases(play_case(name)))) > 0.8 * rho_for(BUDGET)
+    assert sum(map(rho_of, list_all_releases(run_case(name)))) > 0.8 * rho_for(BUDGET)
 
 
 def test_every_draw_of_noise_was_charged_first_and_has_the_charged_mechanism():
     for name in CASES:
-        played = play_case(name)
-        settings = played.session.settings
-        for number in played.session.classes:
-            agreement = played.session.agreement
+        completed = run_case(name)
+        settings = completed.session.settings
+        for number in completed.session.numbers:
+            agreement = completed.session.agreement
             passes = [
                 query
-                for query, decryptors in zip(played.queries(), played.run.result.decryptors, strict=True)
+                for query, decryptors in zip(completed.queries(), completed.run.result.decryptors, strict=True)
                 if number == agreement.computing or number in decryptors
             ]
-            for query, shares in zip(passes, played.shares_of(number), strict=True):
+            for query, shares in zip(passes, completed.shares_of(number), strict=True):
                 assert [mechanism for mechanism, _ in shares] == [settings.share_of(part.sigma) for part in query.parts]
 
 
 @pytest.mark.parametrize("party", [1, 2])
 def test_after_an_abort_what_was_released_is_charged_and_nothing_else_was_drawn(party):
-    whole = play_case("two clusters")
+    whole = run_case("two clusters")
     for step in list_steps(whole.session.agreement, party):
         session = make_case("two clusters")
         with pytest.raises(TooFewPartiesError):
@@ -166,16 +166,16 @@ def test_after_an_abort_what_was_released_is_charged_and_nothing_else_was_drawn(
 @pytest.mark.parametrize("exact", [True, False])
 @pytest.mark.parametrize("name", CASES)
 def test_the_table_says_what_the_roles_have_in_the_end(name, exact):
-    played = play_case(name, exact=exact)
-    table = describe_leakage(played.session.agreement)
+    completed = run_case(name, exact=exact)
+    table = describe_leakage(completed.session.agreement)
     assert {row.learns for row in table.rows if row.role == "coordinator"} == {Learns.NOTHING}
     released = Learns.EXACT if exact else Learns.NOISY
     assert table.learns("party", "totals") is table.learns("party", "codebooks") is released
     assert table.learns("party", "sums") is (Learns.EXACT if exact else Learns.NOTHING)
     assert table.learns("party", "columns") is Learns.OWN
-    for party in played.parties:
-        assert party._columns.shape[1] == len(played.session.columns[party.number - 1])
-        same = [np.array_equal(a, b) for a, b in zip(party.released_totals, played.exact_totals(), strict=True)]
+    for party in completed.parties:
+        assert party._columns.shape[1] == len(completed.session.columns[party.number - 1])
+        same = [np.array_equal(a, b) for a, b in zip(party.released_totals, completed.exact_totals(), strict=True)]
         assert all(same) if exact else not any(same)
 
 
@@ -185,7 +185,7 @@ def test_who_breaks_it_is_said_for_each_model():
 
     assert breaks("two clusters").startswith("Two parties: there is nobody to collude with")
     assert breaks("server-aided").startswith("The computing party and the key holder together")
-    assert breaks("collective").startswith("Reading columns takes all parties together")
+    assert breaks("collective").startswith("To read columns takes all parties together")
     assert "and any 2 key holders together" in breaks("threshold")
     assert "their noise" not in breaks("threshold", exact=True)
 
@@ -195,12 +195,12 @@ def test_who_breaks_it_is_said_for_each_model():
 
 def test_a_party_with_other_records_or_without_books_is_refused():
     session = make_case("two clusters")
-    session.table = session.table[1:]
+    session.inputs = session.split(session.table[1:])
     with pytest.raises(LocalProtocolError, match="all 300 aligned records; it brings 299"):
         session.party(1)
     session = make_case("two clusters")
     session.duties[1] = None
-    with pytest.raises(LocalProtocolError, match="books exactly where there is a budget"):
+    with pytest.raises(LocalProtocolError, match="books if and only if there is a budget"):
         session.party(1)
 
 

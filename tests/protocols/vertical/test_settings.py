@@ -12,8 +12,7 @@ from cloister.errors import ConfigError
 from cloister.privacy.calibration import rho_for
 from cloister.privacy.placement import Shared
 from cloister.privacy.units import Budget, Unit
-from cloister.protocols.vertical.knobs import Knobs
-from cloister.protocols.vertical.settings import ALICE, Settings
+from cloister.protocols.vertical.settings import ALICE, Knobs, Settings
 from tests.protocols.vertical.tables import make, mixture, rehearse
 
 

@@ -1,4 +1,4 @@
-"""A10 as a state machine: Hypothesis plays the network between a vertical session's relay and its parties.
+"""A state machine: Hypothesis simulates the network between a vertical session's relay and its parties.
 
 Whatever it delivers, loses, repeats, reorders, damages, crashes or restarts: endpoints raise nothing but
 RemoteProtocolError, the relay ends with a result or TooFewPartiesError within its steps, every result is the exact
@@ -11,10 +11,10 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from cloister.errors import RemoteProtocolError
 from cloister.protocols.vertical.messages import CODEC, Done
-from tests.harness import SESSION
 from tests.network_machine import PARTIES, NetworkMachine
 from tests.protocols.vertical.sessions import TINY, Session
 from tests.protocols.vertical.tables import mixture
+from tests.sessions import SESSION
 
 TABLE = mixture(40, 2, 2, seed=5)
 COLUMNS = ((0,), (1,), ())

@@ -1,12 +1,14 @@
-"""What Alice computes blindly for every cell adds up to the exact totals."""
+"""What Alice decides and computes blindly for every cell adds up to the exact totals."""
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cloister.crypto import Stream
-from cloister.protocols.vertical.pipeline import run_vertical
+from cloister.protocols.vertical.algorithm import run_vertical
 from cloister.protocols.vertical.query import HistogramQuery
-from cloister.protocols.vertical.statistics import align_records, exact_total, measure_weights
+from cloister.protocols.vertical.statistics import align_records, decide_labels, exact_total, measure_weights
 from tests.protocols.vertical.tables import make, mixture, rehearse
 
 CASES = {
@@ -18,6 +20,9 @@ CASES = {
     "three holders": {"alice": (3,), "encrypted": [(0,), (2,), (1,)]},
     "random": {"start": "random", "rounds": 3},
 }
+
+
+# --- statistics -------------------------------------------------------------------------------------------------------
 
 
 def columns_of(case):
@@ -78,3 +83,47 @@ def test_blind_sums_are_the_exact_totals(name):
         if not isinstance(query, HistogramQuery):
             assert measure_weights(query, records.alice, rehearsal.codebooks.reps).offsets.dtype == np.int32
             assert np.abs(query.constants).max(initial=0) <= public.weight_max
+
+
+# --- decision ---------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    n=st.sampled_from([1, 3, 255, 256, 600]),
+    columns=st.integers(0, 3),
+    others=st.integers(1, 3),
+    k=st.integers(2, 7),
+    steps=st.sampled_from([2, 2**16]),
+)
+def test_labels_are_those_of_the_nearest_centre(seed, n, columns, others, k, steps):
+    """On a coarse grid, distances are exact and ties are many."""
+    rng = np.random.default_rng(seed)
+    alice, reps, centres = (
+        rng.integers(-steps, steps + 1, shape) / steps for shape in ((n, columns), (5, others), (k, columns + others))
+    )
+    labels = decide_labels(alice, reps, centres)
+    assert labels.dtype == np.int16
+    assert labels.shape == (5, n)
+    for c, rep in enumerate(reps):
+        points = np.concatenate([alice, np.broadcast_to(rep, (n, others))], axis=1)
+        squares = ((points[:, None] - centres) ** 2).sum(axis=2)
+        if steps == 2:
+            assert np.array_equal(labels[c], squares.argmin(axis=1))
+        chosen = squares[np.arange(n), labels[c]]
+        assert np.allclose(chosen, squares.min(axis=1), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("columns", [0, 1, 5])
+def test_a_label_depends_on_no_other_record(columns):
+    rng = np.random.default_rng(7)
+    alice, reps, centres = (
+        rng.uniform(-1, 1, (700, columns)),
+        rng.uniform(-1, 1, (9, 2)),
+        rng.uniform(-1, 1, (6, columns + 2)),
+    )
+    together = decide_labels(alice, reps, centres)
+    for n in (0, 1, 255, 256, 300, 699):
+        assert np.array_equal(decide_labels(alice[n : n + 1], reps, centres)[:, 0], together[:, n])
+        assert np.array_equal(decide_labels(alice[n:], reps, centres), together[:, n:])

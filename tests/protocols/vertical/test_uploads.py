@@ -5,7 +5,7 @@ import pytest
 
 from cloister.crypto import Stream
 from cloister.errors import RemoteProtocolError
-from cloister.lattice.joint_cells import encode_weights
+from cloister.lattice.slots import encode_weights
 from cloister.lattice.weighted_sums import Products, WeightedSums
 from cloister.protocols.vertical import agreement as agreement_module
 from tests.protocols.vertical.sessions import Session, Wire, make_case

@@ -1,4 +1,4 @@
-"""A5: each role of a vertical session receives what its leakage table says; mutants show that the tests can fail."""
+"""Each role of a vertical session receives what its leakage table says; mutants show that the tests can fail."""
 
 import itertools
 
@@ -7,19 +7,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cloister.crypto.sealing import TAG_BYTES
+from cloister.crypto import TAG_BYTES
 from cloister.lattice.lwe import LweBatch, decrypt_lwe
 from cloister.lattice.packing import unpack_words
 from cloister.protocols.vertical import computing, holder, uploads
 from cloister.protocols.vertical.computing import ComputingParty
-from cloister.protocols.vertical.flood import ChargedFlood, StatisticalFlood
+from cloister.protocols.vertical.contents import PostedKeys, Prepared, unpack_answer
 from cloister.protocols.vertical.holder import HolderParty
 from cloister.protocols.vertical.messages import CODEC, Done
-from cloister.protocols.vertical.parcels import KeysParcel, Prepared, unpack_answer
-from tests.harness import SESSION
+from cloister.protocols.vertical.noise import ChargedFlood, StatisticalFlood
 from tests.lattice.answers import measure_errors
-from tests.protocols.vertical.sessions import CASES, TINY, Session, make_case, play_case
+from tests.protocols.vertical.sessions import CASES, TINY, Session, make_case, run_case
 from tests.protocols.vertical.tables import mixture
+from tests.sessions import SESSION
 
 ALPHA = 1e-6
 TABLE = mixture(60, 2, 2, seed=5)
@@ -28,8 +28,8 @@ TABLE = mixture(60, 2, 2, seed=5)
 class OpenAlice(ComputingParty):
     """Keeps what she sends before the modulus is switched."""
 
-    def __init__(self, **options):
-        super().__init__(**options)
+    def __init__(self, *given, **options):
+        super().__init__(*given, **options)
         self.sent = []
 
     def _compute(self):
@@ -41,8 +41,8 @@ class OpenAlice(ComputingParty):
 class OpenHolder(HolderParty):
     """Keeps its key, the answers that it is asked to decrypt, and what it says."""
 
-    def __init__(self, **options):
-        super().__init__(**options)
+    def __init__(self, *given, **options):
+        super().__init__(*given, **options)
         self.asked, self.said = [], []
 
     def close(self):
@@ -62,11 +62,11 @@ def draw_nothing(settings, query, sampler):
     return np.zeros(query.length, dtype=np.int64)
 
 
-def subtract(played, number):
+def subtract(completed, number):
     """What a party makes of the released totals by taking away the noise that it added itself."""
-    shares = played.shares_of(number)
+    shares = completed.shares_of(number)
     return [
-        total - np.concatenate([noise for _, noise in own]) for total, own in zip(played.totals, shares, strict=True)
+        total - np.concatenate([noise for _, noise in own]) for total, own in zip(completed.totals, shares, strict=True)
     ]
 
 
@@ -97,10 +97,10 @@ def encode(message):
 @pytest.mark.parametrize("name", ["residuals", "Alice has nothing", "server-aided", "threshold", "joint, collective"])
 def test_lengths_depend_on_public_values_only(name):
     """Two tables that have nothing in common but their shape."""
-    first = play_case(name)
+    first = run_case(name)
     session = make_case(name)
     rng = np.random.default_rng(1)
-    session.table = np.rint(rng.choice([-0.9, 0.99], session.table.shape) * 2**16) / 2**16
+    session.inputs = session.split(np.rint(rng.choice([-0.9, 0.99], session.table.shape) * 2**16) / 2**16)
     second = session.run(record_views=True)
     assert not np.array_equal(second.alice.centres, first.alice.centres)
     assert form_of(second.run) == form_of(first.run)
@@ -113,11 +113,11 @@ def test_lengths_depend_on_public_values_only(name):
 def test_the_relay_carries_boxes_that_hold_no_message(name):
     """No box decodes to a content, and their bytes are uniform."""
     counts = np.zeros(256, dtype=np.int64)
-    boxes = [box for *_, box in boxes_of(play_case(name).run)]
+    boxes = [box for *_, box in boxes_of(run_case(name).run)]
     assert len(boxes) > 8
     for box in boxes:
         assert len(box) > TAG_BYTES
-        for kind in (Prepared, KeysParcel):
+        for kind in (Prepared, PostedKeys):
             with pytest.raises(msgspec.MsgspecError):
                 msgspec.msgpack.decode(box, type=kind)
         counts += np.bincount(np.frombuffer(box, np.uint8), minlength=256)
@@ -126,8 +126,8 @@ def test_the_relay_carries_boxes_that_hold_no_message(name):
 
 def leave_open(monkeypatch):
     """The mutant that does not seal: a box is then its content."""
-    monkeypatch.setattr("cloister.protocols.vertical.mail.seal_keyed", lambda content, *context: content + bytes(16))
-    monkeypatch.setattr("cloister.protocols.vertical.mail.open_keyed", lambda box, *context: box[:-16])
+    monkeypatch.setattr("cloister.protocols.vertical.relayed.seal_keyed", lambda content, *context: content + bytes(16))
+    monkeypatch.setattr("cloister.protocols.vertical.relayed.open_keyed", lambda box, *context: box[:-16])
 
 
 def test_the_check_of_boxes_can_fail(monkeypatch):
@@ -141,11 +141,11 @@ def test_the_check_of_boxes_can_fail(monkeypatch):
 @pytest.mark.parametrize("exact", [True, False])
 @pytest.mark.parametrize("name", ["residuals", "Alice is last and has many", "server-aided", "joint, collective"])
 def test_no_box_holds_a_column_or_with_a_budget_an_exact_sum(name, exact, monkeypatch):
-    """A14, with every box left open: a record's values are in none; exact totals only where they are released."""
+    """With every box left open: a record's values are in none; exact totals only where they are released."""
     leave_open(monkeypatch)
-    played = make_case(name, exact=exact).run(record_views=True)
-    said = b"".join(box for *_, box in boxes_of(played.run))
-    columns = played.session.table.T
+    completed = make_case(name, exact=exact).run(record_views=True)
+    said = b"".join(box for *_, box in boxes_of(completed.run))
+    columns = completed.session.table.T
     forms = [column[:2].astype(kind).tobytes() for column in columns for kind in ("<f8", "<f4")]
     forms += [
         np.rint(column[:2] * units).astype(kind).tobytes()
@@ -154,9 +154,9 @@ def test_no_box_holds_a_column_or_with_a_budget_an_exact_sum(name, exact, monkey
         for kind in ("<i8", "<i4")
     ]
     assert not [form for form in forms if form in said]
-    sums = [total.astype("<i8").tobytes() for total in played.exact_totals()]
+    sums = [total.astype("<i8").tobytes() for total in completed.exact_totals()]
     assert all((total in said) == exact for total in sums)
-    assert all(total.astype("<i8").tobytes() in said for total in played.totals)  # the search finds what is there
+    assert all(total.astype("<i8").tobytes() in said for total in completed.totals)  # the search finds what is there
 
 
 # --- Alice -------------------------------------------------------------------------------------------------------
@@ -164,9 +164,9 @@ def test_no_box_holds_a_column_or_with_a_budget_an_exact_sum(name, exact, monkey
 
 def alice_finds_exact_totals(**options):
     """How many of the totals are exact once Alice has taken her own noise away."""
-    played = run_open(**options)
+    found = run_open(**options)
     return sum(
-        np.array_equal(rest, exact) for rest, exact in zip(subtract(played, 1), played.exact_totals(), strict=True)
+        np.array_equal(rest, exact) for rest, exact in zip(subtract(found, 1), found.exact_totals(), strict=True)
     )
 
 
@@ -178,32 +178,32 @@ def test_alice_cannot_take_all_noise_away(options, monkeypatch):
     assert alice_finds_exact_totals(**options) == 0
     # The mutant in which only Alice adds noise.
     monkeypatch.setattr(holder, "draw_share", draw_nothing)
-    monkeypatch.setattr("tests.protocols.vertical.sessions.Played.shares_of", shares_of_the_only_one)
+    monkeypatch.setattr("tests.protocols.vertical.sessions.Completed.shares_of", shares_of_the_only_one)
     assert alice_finds_exact_totals(**options) == 5
 
 
-def shares_of_the_only_one(played, number):
+def shares_of_the_only_one(completed, number):
     """Alice's draws in a session in which nobody else drew."""
-    floods = isinstance(played.session.agreement.flood, ChargedFlood)
-    drawn = played.session.duties[number].sampler.drawn[-len(played.totals) * (2 + floods) :]
+    floods = isinstance(completed.session.agreement.flood, ChargedFlood)
+    drawn = completed.session.duties[number].sampler.drawn[-len(completed.totals) * (2 + floods) :]
     return [drawn[i : i + 2] for i in range(0, len(drawn), 2 + floods)]
 
 
 def test_what_the_key_holder_writes_to_alice_is_the_noisy_total_and_nothing_else():
-    played = run_open()
-    bob = played.parties[1]
+    completed = run_open()
+    bob = completed.parties[1]
     assert [set(said.letters) for said in bob.said] == [{1}] * 5
     assert all(said.post is None for said in bob.said)
-    for said, total in zip(bob.said, played.totals, strict=True):
+    for said, total in zip(bob.said, completed.totals, strict=True):
         assert said.letters[1] == total.astype("<i8").tobytes()
 
 
 def test_shares_of_a_decryption_look_uniform_to_alice_but_for_their_sum():
     """One holder's shares alone are smudged numbers modulo q."""
-    played = run_open(**COLLECTIVE, rounds=20)
-    parameters = played.session.agreement.parameters
+    completed = run_open(**COLLECTIVE, rounds=20)
+    parameters = completed.session.agreement.parameters
     primes, members = np.array(parameters.primes), 2 * 2
-    for party in played.parties[1:]:
+    for party in completed.parties[1:]:
         shares = [
             unpack_words(said.letters[1][members:], 27, (6, len(primes))).astype(np.int64) * 16 // primes
             for said in party.said
@@ -216,10 +216,10 @@ def test_shares_of_a_decryption_look_uniform_to_alice_but_for_their_sum():
 
 @pytest.mark.parametrize("options", [{}, {"budget": None}, {"residuals": True}], ids=str)
 def test_answers_decrypt_to_the_total_with_alices_noise(options):
-    played = run_open(**options)
-    bob, agreement = played.parties[1], played.session.agreement
-    exact = played.exact_totals()
-    hers = played.shares_of(1) if "budget" not in options else [[(None, 0 * total)] for total in exact]
+    completed = run_open(**options)
+    bob, agreement = completed.parties[1], completed.session.agreement
+    exact = completed.exact_totals()
+    hers = completed.shares_of(1) if "budget" not in options else [[(None, 0 * total)] for total in exact]
     for raw, total, own in zip(bob.asked, exact, hers, strict=True):
         batch = unpack_answer(
             raw, raw[:16], parameters=agreement.parameters, length=len(total), bits=agreement.switch_bits
@@ -229,11 +229,11 @@ def test_answers_decrypt_to_the_total_with_alices_noise(options):
 
 def errors_of_answers(**options):
     """What is left in the low bits of Alice's answers when the key holder takes away all that it decrypts."""
-    played = run_open(**options)
-    bob = played.parties[1]
-    sums = [decrypt_lwe(bob._keys, batch) for batch in played.alice.sent]
-    errors = [measure_errors(bob._keys, batch, own) for batch, own in zip(played.alice.sent, sums, strict=True)]
-    return np.array(errors, dtype=float).ravel(), played.session.agreement.flood
+    completed = run_open(**options)
+    bob = completed.parties[1]
+    sums = [decrypt_lwe(bob._keys, batch) for batch in completed.alice.sent]
+    errors = [measure_errors(bob._keys, batch, own) for batch, own in zip(completed.alice.sent, sums, strict=True)]
+    return np.array(errors, dtype=float).ravel(), completed.session.agreement.flood
 
 
 def charged_flood_fits():
@@ -258,16 +258,16 @@ def test_errors_look_like_the_flood(fits, monkeypatch):
     assert fits() < ALPHA
 
 
-def masks_of(played):
-    return np.concatenate([batch.masks for batch in played.alice.sent])
+def masks_of(completed):
+    return np.concatenate([batch.masks for batch in completed.alice.sent])
 
 
 def repeated_masks():
     """How many masks of a session on converged centres stand in two answers: the weights are then the same."""
-    played = run_open(budget=None, rounds=8)
-    queries = played.queries()
+    completed = run_open(budget=None, rounds=8)
+    queries = completed.queries()
     assert np.array_equal(queries[-1].centres, queries[-2].centres)
-    digests = [mask.tobytes() for mask in masks_of(played)]
+    digests = [mask.tobytes() for mask in masks_of(completed)]
     return len(digests) - len(set(digests))
 
 
@@ -279,8 +279,8 @@ def test_masks_differ_for_equal_weights(monkeypatch):
 
 
 def test_masks_look_uniform():
-    played = run_open()
-    masks, primes = masks_of(played).astype(np.int64), np.array(played.session.agreement.parameters.primes)
+    completed = run_open()
+    masks, primes = masks_of(completed).astype(np.int64), np.array(completed.session.agreement.parameters.primes)
     slices = (masks * 64 // primes[:, None]).ravel()
     assert stats.chisquare(np.bincount(slices, minlength=64)).pvalue > ALPHA
     # Each is a number of its own: what two of them have in common is what chance gives.
@@ -308,9 +308,9 @@ def attack_weights(monkeypatch):
     """
     memory = Remembering()
     monkeypatch.setattr(uploads, "encrypt_public", memory)
-    played = run_open(**COLLECTIVE, start="synopsis", rounds=1)
-    query, parameters = played.queries()[0], played.session.agreement.parameters
-    attacker = played.parties[1]
+    completed = run_open(**COLLECTIVE, start="synopsis", rounds=1)
+    query, parameters = completed.queries()[0], completed.session.agreement.parameters
+    attacker = completed.parties[1]
     raw = attacker.asked[0]
     batch = unpack_answer(raw, raw[:16], parameters=parameters, length=query.length, bits=None)
     assert isinstance(batch, LweBatch)
@@ -326,7 +326,7 @@ def attack_weights(monkeypatch):
         # Weight p stands at place N - p with the other sign, weight 0 at place 0.
         here = weights[-np.arange(len(TABLE)) % parameters.degree] == np.where(np.arange(len(TABLE)), prime - 1, 1)
         found[here] = cell
-    return found, played.alice._cells
+    return found, completed.alice._cells
 
 
 def test_without_re_randomisation_a_holder_reads_alices_cells(monkeypatch):
@@ -341,11 +341,11 @@ def test_without_re_randomisation_a_holder_reads_alices_cells(monkeypatch):
 
 def repeated_noise():
     """How many of Alice's shares of noise a key holder sees twice: what it decrypts less the exact totals."""
-    played = run_open(rounds=6)
-    bob = played.parties[1]
+    completed = run_open(rounds=6)
+    bob = completed.parties[1]
     seen = [
         tuple(np.array(decrypt_lwe(bob._keys, batch)) - exact)
-        for batch, exact in zip(played.alice.sent, played.exact_totals(), strict=True)
+        for batch, exact in zip(completed.alice.sent, completed.exact_totals(), strict=True)
     ]
     return len(seen) - len(set(seen))
 
@@ -360,9 +360,9 @@ def test_noise_is_drawn_anew_for_every_pass(monkeypatch):
 
 
 def holder_finds_exact_totals(number, **options):
-    played = run_open(**options)
+    found = run_open(**options)
     return sum(
-        np.array_equal(rest, exact) for rest, exact in zip(subtract(played, number), played.exact_totals(), strict=True)
+        np.array_equal(rest, exact) for rest, exact in zip(subtract(found, number), found.exact_totals(), strict=True)
     )
 
 

@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import ceil, log2, prod, sqrt
 from typing import Literal
 
+import msgspec
+
 from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
-from cloister.crypto.stream import encode_context
-from cloister.errors import ConfigError
 from cloister.lattice.noise import (
+    choose_parameters,
     choose_switch_bits,
     flood_std_max,
     hint_flood_std_min,
     statistical_flood_bits,
 )
-from cloister.lattice.parameters import Load, Parameters, choose_parameters
-from cloister.lattice.primes import PRIME_BITS
+from cloister.lattice.packing import count_bytes
+from cloister.lattice.parameters import Load, Parameters
 from cloister.lattice.product_plan import JointLoad, ProductPlan, choose_product_plan
+from cloister.lattice.ring import PRIME_BITS
 from cloister.privacy.samplers import MAX_SCALE
-from cloister.protocols.vertical.flood import (
+from cloister.protocols.guided_sums.settings import require
+from cloister.protocols.vertical.messages import LIMIT_BYTES, Stage, list_stages
+from cloister.protocols.vertical.noise import (
     STATISTICAL_BITS,
     ChargedFlood,
     Flood,
     StatisticalFlood,
     least_charged_std,
 )
-from cloister.protocols.vertical.messages import LIMIT_BYTES
-from cloister.protocols.vertical.schedule import Stage, list_stages
 from cloister.protocols.vertical.settings import Settings
+from cloister.wire import Array
 
 Model = Literal["two-party", "server-aided", "collective"]
 MODELS: tuple[Model, ...] = ("two-party", "server-aided", "collective")
@@ -46,8 +49,8 @@ class VerticalAgreement:
     settings
         The algorithm's.
     model
-        Two parties; several that encrypt to one key holder, who must not collude with the computing party; or a key
-        that the others hold together.
+        Two parties; several that encrypt to one key holder, which must not collude with the computing party; or a key
+        that the other parties share.
     computing
         The number of the party that computes on ciphertexts: Alice.
     encrypted
@@ -74,30 +77,30 @@ class VerticalAgreement:
     def __post_init__(self) -> None:
         everyone = set(range(1, self.parties + 1))
         others = everyone - {self.computing}
-        _require(self.model in MODELS, "model", f"one of {', '.join(MODELS)}", repr(self.model))
-        _require(self.computing in everyone, "computing", "one of the parties", self.computing)
+        require(self.model in MODELS, "model", f"one of {', '.join(MODELS)}", repr(self.model))
+        require(self.computing in everyone, "computing", "one of the parties", self.computing)
         held = len(self.settings.columns_encrypted)
-        _require(
+        require(
             len(set(self.encrypted)) == len(self.encrypted) == held and set(self.encrypted) <= others,
             "encrypted",
             f"{held} different parties other than the computing one",
             self.encrypted,
         )
         keys = {"two-party": 1, "server-aided": 1, "collective": self.parties - 1}[self.model]
-        _require(
+        require(
             len(set(self.key_holders)) == len(self.key_holders) == keys and set(self.key_holders) <= others,
             "key_holders",
             f"{keys} of the parties other than the computing one",
             self.key_holders,
         )
-        _require(
+        require(
             self.model != "two-party" or self.parties == 2,
             "parties",
             "two in a two-party session",
             self.parties,
             "Use model server-aided or collective.",
         )
-        _require(
+        require(
             not self.is_collective or len(self.key_holders) >= 2,
             "key holders",
             "at least two where the key is collective",
@@ -105,22 +108,22 @@ class VerticalAgreement:
             "Use model two-party.",
         )
         if self.threshold is not None:
-            _require(self.is_collective, "threshold", "left out unless the key is collective", self.threshold)
-            _require(
+            require(self.is_collective, "threshold", "left out unless the key is collective", self.threshold)
+            require(
                 2 <= self.threshold <= len(self.key_holders),
                 "threshold",
                 f"from 2 to the number of key holders, {len(self.key_holders)}",
                 self.threshold,
             )
         holders, placement = 1 + self.decryptors, self.settings.placement
-        _require(
+        require(
             placement.parties == holders,
             "placement",
             f"shares of noise by {holders}: the computing party and each that decrypts",
             placement.parties,
         )
-        self.flood  # noqa: B018  raises now rather than in the session
-        _require(
+        self.flood  # noqa: B018 (raises now rather than in the session)
+        require(
             self.largest_message_bytes <= LIMIT_BYTES,
             "the largest message",
             f"at most {LIMIT_BYTES >> 20} MiB",
@@ -155,7 +158,7 @@ class VerticalAgreement:
 
     @property
     def bodies(self) -> int:
-        """How many ciphertexts a record's place is in: one a cell; where there are residuals, one more a column."""
+        """How many ciphertexts a record's place is in: one per cell; with residuals, one more per column."""
         features = self.settings.layout.encrypted_count if self.settings.has_residuals else 0
         return self.settings.joint_cells * (1 + features)
 
@@ -193,12 +196,12 @@ class VerticalAgreement:
 
     @cached_property
     def parameters(self) -> Parameters:
-        """Of the ciphertexts that Alice computes with: the smallest that hold every sum and its flood."""
+        """The parameters of the ciphertexts that Alice computes with: the smallest for every sum and its flood."""
         if self.plan is not None:
             return self.plan.final
         if self._pays_flood:
             chosen = choose_parameters(self.load, flood_std_min=self._least_flood_std)
-            # A flood that narrow would leave too much of what re-randomises an answer in the open.
+            # A flood this narrow would expose too much of what re-randomises an answer.
             hint_std = hint_flood_std_min(chosen, self.load, secrets=1)
             if flood_std_max(chosen, self.load) >= hint_std:
                 return chosen
@@ -208,12 +211,12 @@ class VerticalAgreement:
 
     @property
     def key_parameters(self) -> Parameters:
-        """Of the keys: where cells are joint, with more primes, which products use up."""
+        """The parameters of the keys: if cells are joint, with more primes, which products use up."""
         return self.parameters if self.plan is None else self.plan.parameters
 
     @property
     def _smudgers(self) -> int:
-        """How many add noise of their own to a decryption: where nobody sees it alone."""
+        """How many parties add noise of their own to a decryption that nobody sees alone."""
         return self.decryptors if self.is_collective else 0
 
     @cached_property
@@ -221,10 +224,10 @@ class VerticalAgreement:
         """What hides the errors of the ciphertexts in an answer."""
         if self._pays_flood:
             std = min(flood_std_max(self.parameters, self.load), MAX_SCALE)
-            _require(
+            require(
                 std >= self._least_flood_std,
                 "the flood",
-                f"able to have a deviation of 2^{log2(self._least_flood_std):.1f} within its part of the budget",
+                f"able to have a deviation of 2^{log2(self._least_flood_std):.1f}, the least that its budget pays for",
                 f"2^{log2(std):.1f} at most",
                 "Use fewer fractional bits, cells or rounds, or a larger epsilon.",
             )
@@ -256,7 +259,7 @@ class VerticalAgreement:
 
     @property
     def longest_answer(self) -> int:
-        """The most numbers in one answer: those of a round, or of the joint histogram."""
+        """The most numbers in one answer: of a round, or of the joint histogram."""
         settings = self.settings
         numbers = settings.clusters * (settings.dimensions + 1)
         if settings.start != "synopsis":
@@ -271,7 +274,7 @@ class VerticalAgreement:
 
     @property
     def largest_message_bytes(self) -> int:
-        """About: an answer, to all key holders at once; or the encrypted cells of some blocks."""
+        """About the largest message: an answer to all key holders, or the encrypted cells of some blocks."""
         parameters = self.parameters
         bits = PRIME_BITS * len(parameters.primes) if self.is_collective else self.switch_bits
         answer = self.longest_answer * parameters.degree * bits // 8 * len(self.key_holders)
@@ -294,15 +297,22 @@ class VerticalAgreement:
         """Blocks in one message."""
         return max(1, _UPLOAD_BYTES // self._block_bytes)
 
+    def half_bytes(self, holder: int) -> int:
+        """Return the bytes of the masks, or of the bodies, of one block of a holder's, from 0."""
+        polynomials = self.bodies * len(self.parameters.primes)
+        if self.plan is not None:
+            polynomials = self.plan.load.cells[holder] * self.plan.holder_level(holder)
+        return count_bytes(polynomials * self.block_records, PRIME_BITS)
+
+    def upload_bytes(self, holder: int, upload: int) -> int:
+        """Return the bytes of one message of a holder's."""
+        return (1 if self.is_seeded else 2) * self.half_bytes(holder) * len(self.blocks_of(upload))
+
     @property
     def _block_bytes(self) -> int:
         """The ciphertexts of one block, of the holder with most."""
-        if self.plan is None:
-            halves = self.bodies * len(self.parameters.primes)
-        else:
-            cells = self.plan.load.cells
-            halves = max(count * self.plan.holder_level(holder) for holder, count in enumerate(cells))
-        return halves * (1 if self.is_seeded else 2) * self.block_records * PRIME_BITS // 8
+        largest = max(map(self.half_bytes, range(len(self.encrypted))))
+        return largest if self.is_seeded else 2 * largest
 
     @property
     def uploads(self) -> int:
@@ -343,16 +353,7 @@ class VerticalAgreement:
 
     @cached_property
     def digest(self) -> bytes:
-        """Of everything above."""
-        settings = repr(replace(self.settings))
-        roles = encode_context(
-            self.model, self.computing, repr(self.encrypted), repr(self.key_holders), repr(self.threshold)
-        )
-        crypto = repr((self.parameters, self.flood, self.plan))
-        content = encode_context("vertical", settings, roles, crypto, self.context, *self.directory)
-        return hashlib.sha256(content).digest()
-
-
-def _require(holds: bool, name: str, must: str, got: object, what_to_do: str = "") -> None:
-    if not holds:
-        raise ConfigError(f"{name} must be {must}; got {got}. {what_to_do}".rstrip())
+        """SHA-256 of every field, and of the encryption that follows from them."""
+        agreed = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        agreed |= {"parameters": self.parameters, "flood": self.flood, "plan": self.plan}
+        return hashlib.sha256(msgspec.msgpack.encode(agreed, order="sorted", enc_hook=Array.of)).digest()

@@ -1,39 +1,40 @@
 """A codebook: a few cells into which a party sorts its records by its own columns, and what is left over.
 
-One or two columns are cut into a grid, in a box around the records; more columns: :mod:`.private_codebook`.
+One or two columns are cut into a grid in a box around the records; for more columns, see :mod:`.codebook_makers`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, sqrt
+from functools import cached_property
+from math import ceil, prod, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.crypto.stream import encode_context
-from cloister.kmeans.kernel import nearest
+from cloister.crypto import encode_context
+from cloister.kmeans import nearest
 from cloister.privacy.mechanisms import Release
-from cloister.protocols.synopsis.box import Box
-from cloister.protocols.vertical.clipping import round_to_length
+from cloister.protocols.synopsis.extent import Box
 from cloister.protocols.vertical.layout import cut_axes, join_reps
+from cloister.protocols.vertical.query import round_to_length
 from cloister.protocols.vertical.settings import Settings
 from cloister.records import FloatArray, IntArray
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Codebook:
-    """Public once it is made: everyone knows the cells, only the holder which record is in which.
+    """The cells of one party, public once they are made; only the holder knows which record is in which.
 
     Parameters
     ----------
     reps
-        (m, d_h): the cells' representatives, on the grid of units. A record is in the cell of the nearest one, of equal
-        ones in the first.
+        (m, d_h): the cells' representatives, on the grid of units. A record is in the cell of the nearest one; on ties,
+        of the first.
     units
-        How many units there are in 1.
+        How many units make 1.
     residual_radius
-        No residual is longer, in units; 0: there are none. None: they are not clipped.
+        The bound on residuals' lengths, in units. 0: there are none. None: they are not clipped.
     variance
         About the mean squared distance of a record to its representative.
     weights
@@ -74,7 +75,7 @@ class Codebook:
         return nearest(np.ascontiguousarray(points), self.reps).labels
 
     def residuals(self, points: FloatArray, cells: NDArray[np.integer]) -> IntArray:
-        """Return what is left of each point beside its representative, (n, d_h), in units, clipped by its holder."""
+        """Return each point's offset from its representative, (n, d_h), in units, clipped by its holder."""
         if self.residual_radius == 0:
             return np.zeros(points.shape, dtype=np.int64)
         return round_to_length((points - self.reps[cells]) * self.units, self.residual_radius)
@@ -83,6 +84,33 @@ class Codebook:
         """Everything that the roles must agree on about it."""
         arrays = (self.reps.tobytes(), self.weights.tobytes())
         return encode_context(self.units, repr(self.residual_radius), repr(self.variance), repr(self.bins), *arrays)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Codebooks:
+    """Alice's codebook and those of the encrypted holders, in turn."""
+
+    alice: Codebook
+    holders: tuple[Codebook, ...]
+
+    @property
+    def cells(self) -> int:
+        """m: how many joint cells there are."""
+        return prod(own.cells for own in self.holders)
+
+    @cached_property
+    def reps(self) -> FloatArray:
+        """(m, d_B): the representatives of the joint cells."""
+        return join_reps([own.reps for own in self.holders])
+
+    @property
+    def residual_radius(self) -> int | None:
+        """Of the only holder that may have residuals; 0: none."""
+        return self.holders[0].residual_radius if len(self.holders) == 1 else 0
+
+    def to_bytes(self) -> bytes:
+        """Everything that the roles must agree on about them."""
+        return b"".join(own.to_bytes() for own in (self.alice, *self.holders))
 
 
 def grid_codebook(settings: Settings, box: Box, *, cells: int, residuals: bool) -> Codebook:

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cloister.errors import RemoteProtocolError
-from cloister.lattice.collective import combine_decryptions
-from cloister.lattice.keys import PublicKeys
-from cloister.lattice.levels import restrict_public_keys
+from cloister.lattice.decryption import combine_decryptions
+from cloister.lattice.keys import PublicKeys, restrict_public_keys
 from cloister.lattice.lwe import LweBatch, add_error, add_plain, draw_flood, rerandomise, switch_modulus
+from cloister.privacy.release import NoiseDuty
 from cloister.protocols.vertical.agreement import VerticalAgreement
+from cloister.protocols.vertical.contents import (
+    Prepared,
+    pack_answer,
+    pack_totals,
+    read_product_key,
+    read_public_keys,
+    unpack_share,
+    unpack_totals,
+)
 from cloister.protocols.vertical.evaluation import evaluate_query
-from cloister.protocols.vertical.flood import ChargedFlood
-from cloister.protocols.vertical.noise import draw_share
-from cloister.protocols.vertical.parcels import Prepared, pack_answer, pack_totals, unpack_share, unpack_totals
+from cloister.protocols.vertical.noise import ChargedFlood, draw_share
 from cloister.protocols.vertical.party import VerticalParty
-from cloister.protocols.vertical.public_keys import read_product_key, read_public_keys
 from cloister.protocols.vertical.relayed import Opened, Said
 from cloister.protocols.vertical.uploads import Receiver
-from cloister.records import IntArray
+from cloister.records import FloatArray, IntArray
+from cloister.roles import Seat
 
 
 def open_receiver(
@@ -48,8 +54,10 @@ class ComputingParty(VerticalParty):
     noise, and errors under the flood: both are charged to her books before a number leaves (docs/proofs/vertical.md).
     """
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(
+        self, seat: Seat, agreement: VerticalAgreement, columns: FloatArray, *, duty: NoiseDuty | None = None
+    ) -> None:
+        super().__init__(seat, agreement, columns, duty=duty)
         self._public: PublicKeys | None = None
         self._receiver: Receiver | None = None
         self._cells: NDArray[np.int32] | None = None
@@ -83,7 +91,7 @@ class ComputingParty(VerticalParty):
             self._receiver.take(raws, schedule[stage].index)
 
     def _read_decryptions(self, opened: Opened) -> IntArray | None:
-        """Put the key holders' answers together, and think one step further."""
+        """Combine the key holders' answers, and take the next totals."""
         agreement, follower = self._agreement, self._require_follower()
         if opened.stage.kind == "compute" and opened.stage.index == 0:
             return None
@@ -104,7 +112,7 @@ class ComputingParty(VerticalParty):
         return total
 
     def _compute(self) -> bytes:
-        """Answer the next question under encryption."""
+        """Answer the next query under encryption."""
         agreement, follower = self._agreement, self._require_follower()
         query, parameters = follower.query, agreement.parameters
         assert self._public is not None

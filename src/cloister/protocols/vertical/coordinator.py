@@ -1,6 +1,6 @@
-"""The coordinator of a vertical session: a relay. It calls the stages and carries boxes that it cannot read.
+"""The coordinator of a vertical session: a relay. It runs the stages and carries boxes that it cannot read.
 
-It learns who takes part, which stages there are, how long every box is, and nothing else.
+It learns who takes part, the stages, the length of every box, and nothing else.
 """
 
 from __future__ import annotations
@@ -11,24 +11,23 @@ from dataclasses import dataclass
 from cloister.aggregation.seed_agreement import Ready, agree_on_seed_and_keys
 from cloister.errors import RemoteProtocolError, TooFewPartiesError
 from cloister.protocols.vertical.agreement import VerticalAgreement
-from cloister.protocols.vertical.messages import Done, Letter, Meet, Post, Turn
-from cloister.protocols.vertical.schedule import Stage
+from cloister.protocols.vertical.messages import Done, ExchangeKeys, Letter, Post, Stage, Turn
 from cloister.roles import Ask, Coordinator, Message, expect
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What the relay knows when it is done."""
+class RelayOutcome:
+    """What the relay knows at the end."""
 
     stages: int
     decryptors: tuple[tuple[int, ...], ...]
     """Who decrypted each answer."""
 
 
-class _PostOffice:
-    """Boxes on their way: what each party has not said yet that it has.
+class _Undelivered:
+    """Boxes in transit: what each party has not confirmed yet.
 
-    A party that missed its turn is given the same boxes in its next one. Of answers to decrypt only the last is kept:
+    A party that missed its turn gets the same boxes in its next one. Of answers to decrypt, only the last is kept:
     the others have been decrypted without it.
     """
 
@@ -47,24 +46,24 @@ class _PostOffice:
             self._letters[letter.recipient][party, stage.kind if stage.kind == "compute" else number] = letter
 
     def hand_out(self, party: int, *, stage: int, members: tuple[int, ...]) -> Turn:
-        """Everything that waits for a party."""
+        """Return everything that is waiting for a party."""
         return Turn(stage, members, tuple(self._posts[party]), tuple(self._letters[party].values()))
 
     def confirm(self, party: int) -> None:
-        """Forget what a party was handed out: it has answered."""
+        """Forget what was sent to a party: it has answered."""
         self._posts[party].clear()
         self._letters[party].clear()
 
 
-def coordinate_vertical(agreement: VerticalAgreement, *, session: bytes) -> Coordinator[Outcome]:
+def coordinate_vertical(agreement: VerticalAgreement, *, session: bytes) -> Coordinator[RelayOutcome]:
     """Run one session.
 
     Raises
     ------
     TooFewPartiesError
-        If a party that a stage needs does not answer. With a threshold, a stage of decryption needs only so many of the
-        key holders as were agreed, out of those that said just before that they are there; and who is not there in the
-        end does not have the result.
+        If a party that a stage needs does not answer. With a threshold, decryption only needs the agreed number of
+        key holders, out of those that have just said that they are present. A party that is absent at the
+        end does not get the result.
     """
     parties = agreement.parties
     schedule = agreement.schedule
@@ -78,42 +77,42 @@ def coordinate_vertical(agreement: VerticalAgreement, *, session: bytes) -> Coor
     )
     answers = yield Ask(
         label="exchanging keys",
-        requests=dict.fromkeys(range(1, parties + 1), Meet(keys)),
+        requests=dict.fromkeys(range(1, parties + 1), ExchangeKeys(keys)),
         check=expect(Ready),
         steps=steps,
     )
     _require_all([p for p, reply in answers.items() if not isinstance(reply, Ready)], "exchanging keys")
-    office = _PostOffice(parties)
+    boxes = _Undelivered(parties)
     decryptors: list[tuple[int, ...]] = []
     present = agreement.key_holders
     for number, stage in enumerate(schedule):
         members = present[: agreement.decryptors] if stage.kind == "decrypt" else stage.members
-        turns: dict[int, Message] = {party: office.hand_out(party, stage=number, members=members) for party in members}
+        turns: dict[int, Message] = {party: boxes.hand_out(party, stage=number, members=members) for party in members}
         answers = yield Ask(label=stage.label, requests=turns, check=_check_done(parties, number, stage), steps=steps)
         done = {party: reply for party, reply in sorted(answers.items()) if isinstance(reply, Done)}
         if stage.kind == "attend":
             present = tuple(done)
             if len(present) < agreement.decryptors:
                 raise TooFewPartiesError(
-                    f"at least {agreement.decryptors} of {len(agreement.key_holders)} key holders must be there to "
-                    f"decrypt; {len(present)} are. Run the job again when they are reachable."
+                    f"at least {agreement.decryptors} of {len(agreement.key_holders)} key holders must be present to "
+                    f"decrypt; got {len(present)}. Run the job again when they are reachable."
                 )
         elif stage.kind != "close" or agreement.threshold is None:
             _require_all([party for party in members if party not in done], stage.label)
         if stage.kind == "decrypt":
             decryptors.append(members)
         for party in done:
-            office.confirm(party)
+            boxes.confirm(party)
         for party, reply in done.items():
-            office.take(party, reply, number, stage)
-    return Outcome(stages=len(schedule), decryptors=tuple(decryptors))
+            boxes.take(party, reply, number, stage)
+    return RelayOutcome(stages=len(schedule), decryptors=tuple(decryptors))
 
 
 def _require_all(missing: list[int], label: str) -> None:
     if missing:
         raise TooFewPartiesError(
             f"every party must answer while {label}; {'party' if len(missing) == 1 else 'parties'} "
-            f"{', '.join(map(str, missing))} did not. Nothing that was not paid for was released. Run the job again."
+            f"{', '.join(map(str, missing))} did not. Whatever was released has been paid for. Run the job again."
         )
 
 

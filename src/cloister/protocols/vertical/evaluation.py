@@ -1,4 +1,4 @@
-"""Alice's work on ciphertexts: from what she knows of each record, the sums that a query asks for.
+"""Alice's work on ciphertexts: from what she knows about each record, the sums that a query asks for.
 
 For record p and encrypted cell c she knows which cluster i the record joins if it is in c. So a round is, for each
 block, cell and cluster that occurs there, one row of zeros and ones, and one row with her offsets for each of her
@@ -19,15 +19,15 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.lattice.joint_cells import encode_weights
 from cloister.lattice.ntt import Residues
 from cloister.lattice.parameters import Parameters
+from cloister.lattice.slots import encode_weights
 from cloister.lattice.weighted_sums import Products, WeightedSums
 from cloister.protocols.vertical.query import HistogramQuery, LloydQuery, Query
 from cloister.protocols.vertical.statistics import Weights, measure_weights
 from cloister.records import FloatArray, IntArray
 
-_PAIRS_AT_ONCE = 64  # rows of so many cells and clusters stay in the caches
+_PAIRS_AT_ONCE = 64  # rows of this many cells and clusters fit the caches
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

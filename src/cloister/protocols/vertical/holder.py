@@ -3,45 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from cloister.crypto import Stream
 from cloister.errors import RemoteProtocolError
-from cloister.lattice.coin_toss import Toss, draw_toss
-from cloister.lattice.collective import make_public_share, share_decryption
-from cloister.lattice.collective_relinearisation import RelinearisationHolder
+from cloister.lattice.collective import RelinearisationHolder, Toss, draw_toss, make_public_share
+from cloister.lattice.decryption import DecryptionGuard, share_decryption
 from cloister.lattice.keys import PublicKeys, SecretKeys, make_public_keys
 from cloister.lattice.lwe import LweBatch, SmallLweBatch, decrypt_lwe
 from cloister.lattice.ntt import Residues
-from cloister.lattice.once import DecryptionGuard
 from cloister.lattice.packing import pack_residues, unpack_residues
 from cloister.lattice.relinearisation import make_relinearisation_key
 from cloister.lattice.threshold import ThresholdKeys, share_threshold_decryption, split_keys
-from cloister.protocols.vertical.noise import draw_share
-from cloister.protocols.vertical.parcels import KeysParcel, encode, pack_share, pack_totals, unpack_answer
-from cloister.protocols.vertical.party import VerticalParty, raise_diverged
-from cloister.protocols.vertical.public_keys import (
+from cloister.privacy.release import NoiseDuty
+from cloister.protocols.vertical.agreement import VerticalAgreement
+from cloister.protocols.vertical.contents import (
     SEED_BYTES,
+    PostedKeys,
     add_rounds,
+    encode,
     find_posts,
     pack_round_share,
+    pack_share,
+    pack_totals,
     read_coins,
     read_public_keys,
+    unpack_answer,
 )
+from cloister.protocols.vertical.noise import draw_share
+from cloister.protocols.vertical.party import VerticalParty, raise_diverged
 from cloister.protocols.vertical.relayed import Opened, Said
 from cloister.protocols.vertical.uploads import Sender
+from cloister.records import FloatArray
+from cloister.roles import Seat
 
 
-def publish_keys(keys: SecretKeys, stream: Stream, *, products: bool) -> KeysParcel:
+def publish_keys(keys: SecretKeys, stream: Stream, *, products: bool) -> PostedKeys:
     """Return the public key of a single key holder, and where ciphertexts are multiplied the key for products."""
     primes = keys.parameters.primes
     public = make_public_keys(keys, seed=stream.bytes(SEED_BYTES), stream=stream)
     product_key = None
     if products:
         product_key = pack_residues(make_relinearisation_key(keys, seed=public.seed, stream=stream).bodies, primes)
-    return KeysParcel(public.seed, pack_residues(public.bodies, primes), product_key)
+    return PostedKeys(public.seed, pack_residues(public.bodies, primes), product_key)
 
 
 class HolderParty(VerticalParty):
@@ -53,8 +58,10 @@ class HolderParty(VerticalParty):
     first: against the computing party, which knows its own share (docs/proofs/vertical.md).
     """
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(
+        self, seat: Seat, agreement: VerticalAgreement, columns: FloatArray, *, duty: NoiseDuty | None = None
+    ) -> None:
+        super().__init__(seat, agreement, columns, duty=duty)
         self._keys: SecretKeys | None = None
         self._toss: Toss | None = None
         self._points: ThresholdKeys | None = None
@@ -113,13 +120,13 @@ class HolderParty(VerticalParty):
         return Said()
 
     def _make_keys(self, _: Opened) -> Said:
-        """Draw our secret; post the public key, or our share of it; share our share where a threshold was agreed."""
+        """Draw our secret; post the public key, or our share of it; share our share if a threshold was agreed on."""
         agreement, parameters = self._agreement, self._agreement.key_parameters
         keys = SecretKeys.generate(parameters, 1, self._private)
         letters: dict[int, bytes] = {}
         if agreement.is_collective:
             seed = read_coins(agreement, self._session, find_posts(agreement, self._posts, "reveal"), self._prepared)
-            parcel = KeysParcel(
+            posted = PostedKeys(
                 None, pack_residues(make_public_share(keys, seed=seed, stream=self._private), parameters.primes)
             )
             if agreement.threshold is not None:
@@ -134,9 +141,9 @@ class HolderParty(VerticalParty):
                 self._own_split = split[self._place].copy()
                 split.fill(0)
         else:
-            parcel = publish_keys(keys, self._private, products=agreement.is_joint)
+            posted = publish_keys(keys, self._private, products=agreement.is_joint)
         self._keys = keys
-        return Said(post=encode(parcel), letters=letters)
+        return Said(post=encode(posted), letters=letters)
 
     def _share_product_key(self, _: Opened) -> Said:
         """First round of the key for products, over the coins that were tossed."""
@@ -170,7 +177,7 @@ class HolderParty(VerticalParty):
     def _take_letters(self, opened: Opened) -> None:
         """Keep the last answer, and what other key holders sent us of their secrets.
 
-        With all of these we have our point of the common secret. What we have had before is passed over.
+        With all of these, we have our point of the common secret. What we already have is skipped.
         """
         agreement = self._agreement
         for (stage, sender), raw in sorted(opened.letters.items()):

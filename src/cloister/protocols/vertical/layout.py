@@ -30,7 +30,7 @@ class Layout:
 
     def __post_init__(self) -> None:
         if not all(self.encrypted):
-            raise ConfigError("every encrypted column holder must have at least one column; got one with none.")
+            raise ConfigError("every encrypted column holder must have at least one column; got one without any.")
         if sorted(self._flat) != list(range(len(self._flat))):
             raise ConfigError(
                 f"each of the {len(self._flat)} columns must be held by exactly one party; got {self._flat}. "

@@ -1,14 +1,20 @@
-"""Who learns what in a vertical session, as data for cards and reports; tests hold the code to it."""
+"""Who learns what in a vertical session, as data for cards and reports; tests check it against the code."""
 
 from __future__ import annotations
 
-from cloister.protocol import LeakageTable, Learns, Row
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cloister.privacy.costs import epsilon_of_rho
+from cloister.privacy.placement import Shared
+from cloister.privacy.units import LeakageTable, Learns, Row
 from cloister.protocols.vertical.agreement import VerticalAgreement
+from cloister.protocols.vertical.settings import Settings
 
 SOURCE = "docs/proofs/vertical.md"
-
+LABELS_SOURCE = "docs/proofs/vertical-labels.md"
 _MEANINGS = {
-    "columns": "the columns of single parties, and which records are in which of their cells",
+    "columns": "the columns of each single party, and which records are in which of its cells",
     "sums": "counts and sums of clusters, and the joint histogram, without noise",
     "totals": "the same as released after each pass, and the centres",
     "codebooks": "the cells into which each party sorts its records by its own columns",
@@ -33,38 +39,72 @@ def describe_leakage(agreement: VerticalAgreement) -> LeakageTable:
 
 def describe_break(agreement: VerticalAgreement) -> str:
     """Which coalition breaks it."""
-    semi_honest = (
-        "Nothing is promised against parties that leave the protocol: a holder that encrypts something else than "
+    exact = agreement.settings.is_exact
+    if agreement.model == "two-party":
+        noise = "" if exact else "Each knows its own noise; the other's protects against it. "
+        said = f"Two parties: there is nobody to collude with. {noise}"
+    elif agreement.model == "server-aided":
+        said = (
+            "The computing party and the key holder together: one has everyone's ciphertexts, the other decrypts them. "
+        )
+    elif agreement.threshold is None:
+        said = "To read columns takes all parties together, and then nobody is left to protect. "
+        said += _describe_noise_break(agreement)
+    else:
+        said = (
+            f"The computing party and any {agreement.threshold} key holders together: one has everyone's ciphertexts, "
+            "the others decrypt them. "
+        )
+        said += _describe_noise_break(agreement)
+    return said + (
+        "Nothing is promised against parties that deviate from the protocol: a holder that encrypts anything but "
         "indicators, or a computing party with other weights, can learn more."
     )
-    if agreement.model == "two-party":
-        return (
-            "Two parties: there is nobody to collude with. "
-            + ("" if agreement.settings.is_exact else "Each knows its own noise; the other's protects against it. ")
-            + semi_honest
-        )
-    if agreement.model == "server-aided":
-        return (
-            "The computing party and the key holder together: one has everyone's ciphertexts, the other decrypts them. "
-            + semi_honest
-        )
-    count = agreement.decryptors
-    if agreement.threshold is None:
-        return (
-            "Reading columns takes all parties together, and then nobody is left to protect. "
-            + ("" if agreement.settings.is_exact else _noise_break(agreement))
-            + semi_honest
-        )
-    several = f"any {count}"
-    noise = "" if agreement.settings.is_exact else _noise_break(agreement)
-    return (
-        f"The computing party and {several} key holders together: one has everyone's ciphertexts, the others decrypt "
-        f"them. {noise}{semi_honest}"
-    )
 
 
-def _noise_break(agreement: VerticalAgreement) -> str:
+def _describe_noise_break(agreement: VerticalAgreement) -> str:
+    """Who leaves too little noise: nobody where there is none, or where all but one may collude."""
     placement = agreement.settings.placement
-    if placement.colluding_max >= placement.parties - 1:
+    if agreement.settings.is_exact or placement.colluding_max >= placement.parties - 1:
         return ""
-    return f"More than {placement.colluding_max} parties that tell each other their noise leave too little of it. "
+    return f"More than {placement.colluding_max} parties that reveal their noise to each other leave too little of it. "
+
+
+def find_replacement_epsilon(settings: Settings) -> float | None:
+    """Return the cost of changing the values of a record that is known to be there; None without a budget."""
+    if settings.budget is None:
+        return None
+    return epsilon_of_rho(settings.replacement_rho + 4 * settings.flood_rho, settings.budget.delta)
+
+
+def describe_who_adds_noise(placement: Shared) -> str:
+    """Say it in a sentence."""
+    if placement.parties == 2:
+        return "The computing party under encryption, and the key holder after decryption; each adds all of it."
+    return f"The computing party under encryption, and each of the {placement.parties - 1} that decrypt."
+
+
+# --- labels -----------------------------------------------------------------------------------------------------------
+
+
+def add_labels(table: LeakageTable, granted: Sequence[str]) -> LeakageTable:
+    """Return a clustering's table with the labels that were given to some parties, by name."""
+    names = ", ".join(granted)
+    rows: list[Row] = []
+    for role in dict.fromkeys(row.role for row in table.rows):
+        rows += [row for row in table.rows if row.role == role]
+        if role == "party":
+            meaning, learns = f"which cluster each of its own records is in ({names} only)", Learns.EXACT
+        else:
+            meaning, learns = "which cluster a record is in", Learns.NOTHING
+        rows.append(Row(role=role, value="labels", meaning=meaning, learns=learns))
+    return replace(table, rows=tuple(rows), source=f"{table.source}, {LABELS_SOURCE}")
+
+
+def describe_labels(granted: Sequence[str]) -> str:
+    """Return what a card must say about labels, which no budget covers."""
+    return (
+        f"The labels of the records were given to {', '.join(granted)}. Labels are not differentially private: each "
+        "follows from all parties' columns of its record, with no noise except that in centres and cells. "
+        "No budget covers them."
+    )

@@ -1,13 +1,30 @@
-"""What one holder of noise adds to a total: Alice under encryption, Bob after decryption."""
+"""What hides an answer: each holder's share of the noise on totals, and a flood over the errors of ciphertexts.
+
+A key holder knows the errors e of its own ciphertexts. The computing party's answer carries <w, e> in its low bits: an
+equation about its weights w, and so about its columns. Two ways to hide it:
+
+* **statistical**: add uniform noise 2^40 times as large. What is left is within 2^-40 per number.
+* **charged**: with a budget and one key holder, add a discrete Gaussian and pay for what it does not hide, like for any
+  other release. That takes a smaller modulus, half the upload, and a sliver of the budget (``Settings.flood_share``).
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import ceil, log, sqrt
+
 import numpy as np
 
+from cloister.lattice.sampling import ERROR_STD
+from cloister.privacy.mechanisms import DiscreteGaussian, Release
 from cloister.privacy.samplers import Sampler
-from cloister.protocols.vertical.query import Query
+from cloister.privacy.units import Sensitivity
+from cloister.protocols.vertical.query import LloydQuery, Query
 from cloister.protocols.vertical.settings import Settings
 from cloister.records import IntArray
+
+STATISTICAL_BITS = 40
+_FAILURE_LOG = 60 * log(2)  # the bound on a record's errors fails for one record with probability below 2^-60
 
 
 def draw_share(settings: Settings, query: Query, sampler: Sampler) -> IntArray:
@@ -19,3 +36,64 @@ def draw_share(settings: Settings, query: Query, sampler: Sampler) -> IntArray:
         for part in query.parts
     ]
     return np.concatenate(drawn)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatisticalFlood:
+    """Uniform noise in +-2^bits on every number of an answer."""
+
+    bits: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChargedFlood:
+    """Discrete Gaussian noise, and a price.
+
+    Parameters
+    ----------
+    std
+        The noise's parameter, in units of the ciphertext modulus.
+    bodies
+        How many ciphertexts a record's place is in: cells, and residuals of cells.
+    """
+
+    std: float
+    bodies: int
+
+    def price(self, query: Query) -> Release:
+        """Return what an answer's errors reveal to its key holder, as a release.
+
+        Privacy
+        -------
+        Neighbours: one aligned record added or removed. A record's places in the ciphertexts carry errors e_c, one for
+        each of C ``bodies``; by its columns Alice decides what multiplies each: at worst all go to one cluster. There
+        an error adds at most |e_c| (1, a, b) with |a| <= R_A and |b| <= R_B, so that the record adds a vector of length
+        at most sum_c |e_c| sqrt(1 + R_A^2 + R_B^2) <= `bound_errors` times that. Event: a discrete Gaussian on every
+        number. Holds except with probability 2^-60 per record, that its errors are longer (docs/proofs/vertical.md).
+        """
+        weight = sqrt(1 + query.l2_squared) if isinstance(query, LloydQuery) else 1.0
+        longest = ceil(bound_errors(self.bodies) * weight)
+        return Release(
+            name=f"{query.name}: errors of the ciphertexts",
+            mechanism=DiscreteGaussian(sigma=self.std),
+            sensitivity=Sensitivity(l1=longest**2, l2_squared=longest**2),
+            entries=query.length,
+        )
+
+
+Flood = StatisticalFlood | ChargedFlood
+
+
+def bound_errors(bodies: int) -> float:
+    """Return a bound on |e_1| + ... + |e_C| for one record, which fails with probability 2^-60.
+
+    |e|_1 <= sqrt(C) |e|_2, and for independent subgaussian errors of parameter s,
+    P[|e|_2^2 > s^2 (C + 2 sqrt(C x) + 2 x)] <= exp(-x) (Hsu, Kakade and Zhang 2012, Theorem 2.1).
+    """
+    return ERROR_STD * sqrt(bodies * (bodies + 2 * sqrt(bodies * _FAILURE_LOG) + 2 * _FAILURE_LOG))
+
+
+def least_charged_std(*, bodies: int, weight_max: float, queries: int, rho: float) -> float:
+    """The least noise with which all answers' errors together cost at most rho."""
+    longest = ceil(bound_errors(bodies) * weight_max) + 1
+    return longest * sqrt(queries / (2 * rho)) * (1 + 1e-9)

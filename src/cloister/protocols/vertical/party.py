@@ -1,9 +1,8 @@
-"""What every party of a clustering does: make its codebook, read what is posted, follow the algorithm on totals."""
+"""What every party of a clustering does: make its codebook, read posts, follow the algorithm on totals."""
 
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 
 import numpy as np
 
@@ -11,9 +10,10 @@ from cloister.crypto import Stream, derive_key
 from cloister.errors import DivergedError, LocalProtocolError, RemoteProtocolError
 from cloister.privacy.release import NoiseDuty
 from cloister.protocols.vertical.agreement import VerticalAgreement
-from cloister.protocols.vertical.codebook import Codebook
-from cloister.protocols.vertical.codebooks import Codebooks, make_alice_codebook, make_holder_codebook
-from cloister.protocols.vertical.parcels import (
+from cloister.protocols.vertical.algorithm import VerticalFinding, run_vertical
+from cloister.protocols.vertical.codebook import Codebook, Codebooks
+from cloister.protocols.vertical.codebook_makers import make_alice_codebook, make_holder_codebook
+from cloister.protocols.vertical.contents import (
     Prepared,
     decode_prepared,
     encode,
@@ -21,11 +21,11 @@ from cloister.protocols.vertical.parcels import (
     unpack_codebook,
     unpack_totals,
 )
-from cloister.protocols.vertical.pipeline import Finding, run_vertical
 from cloister.protocols.vertical.query import Query
 from cloister.protocols.vertical.relayed import Opened, RelayedParty, Said
 from cloister.protocols.vertical.settings import ALICE
 from cloister.records import FloatArray, IntArray
+from cloister.roles import Seat
 
 DIGEST_BYTES = 16
 
@@ -35,23 +35,25 @@ class VerticalParty(RelayedParty):
 
     Parameters
     ----------
+    seat, agreement, columns
+        As :class:`~.relayed.RelayedParty`.
     duty
         This party's own books and source of noise; None in an exact session.
-    options
-        As :class:`~.relayed.RelayedParty`.
     """
 
-    def __init__(self, *, duty: NoiseDuty | None = None, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(
+        self, seat: Seat, agreement: VerticalAgreement, columns: FloatArray, *, duty: NoiseDuty | None = None
+    ) -> None:
+        super().__init__(seat, agreement, columns)
         if (duty is None) != self._agreement.settings.is_exact:
-            raise LocalProtocolError("a party must have books exactly where there is a budget; this one has not.")
+            raise LocalProtocolError("a party must have books if and only if there is a budget; it differs.")
         self._duty = duty
         self._own_codebook: Codebook | None = None
         self._prepared: dict[int, Prepared] = {}
         self._follower: Follower | None = None
 
     @property
-    def finding(self) -> Finding:
+    def finding(self) -> VerticalFinding:
         """The result, once the session has finished."""
         if not self._finished or self._follower is None or self._follower.finding is None:
             raise LocalProtocolError("the session must be finished before anything is found; it is not.")
@@ -98,8 +100,7 @@ class VerticalParty(RelayedParty):
             own = make_holder_codebook(agreement.settings, place, self._columns, duty=self._duty, stream=stream)
         else:
             own = None
-        parcel = None if own is None else pack_codebook(own)
-        prepared = Prepared(parcel, self._commit())
+        prepared = Prepared(None if own is None else pack_codebook(own), self._commit())
         self._own_codebook = own
         self._prepared = {self.number: prepared}
         return Said(post=encode(prepared))
@@ -111,7 +112,7 @@ class VerticalParty(RelayedParty):
     def _read_posts(self, opened: Opened) -> None:
         """Take codebooks and totals out of the posts, and keep the rest.
 
-        Posts that we have already are passed over: the relay hands them out until it knows that we have them.
+        Posts that we already have are skipped: the relay repeats them until it knows that we have them.
         """
         fresh = {place: raw for place, raw in opened.posts.items() if place not in self._posts}
         self._posts.update(fresh)
@@ -141,10 +142,10 @@ class VerticalParty(RelayedParty):
         if party == self.number:
             assert self._own_codebook is not None
             return self._own_codebook
-        parcel = self._prepared[party].codebook
-        if parcel is None:
+        posted = self._prepared[party].codebook
+        if posted is None:
             raise RemoteProtocolError(f"party {party} must post its codebook; it did not.")
-        return unpack_codebook(parcel, self._agreement.settings, place)
+        return unpack_codebook(posted, self._agreement.settings, place)
 
     # The algorithm.
 
@@ -179,24 +180,24 @@ class Follower:
         self._asking = run_vertical(agreement.settings, codebooks, stream)
         self._query: Query | None = next(self._asking)
         self.totals: list[IntArray] = []
-        self.finding: Finding | None = None
+        self.finding: VerticalFinding | None = None
         self._check_name()
 
     @property
     def query(self) -> Query:
-        """What is added up next."""
+        """What to add up next."""
         if self._query is None:
             raise RemoteProtocolError("no totals must come after the last pass; some did.")
         return self._query
 
     @property
     def digest(self) -> bytes:
-        """Of the next question: parties that derive another one from the same totals notice it."""
+        """The digest of the next query: parties that derive a different one from the same totals notice it."""
         content = self.codebooks.to_bytes() + self.query.to_bytes()
         return hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()
 
     def follow(self, total: IntArray) -> None:
-        """Think one step further."""
+        """Take the next totals."""
         self.totals.append(np.array(total, dtype=np.int64))
         try:
             self._query = self._asking.send(self.totals[-1])
@@ -205,7 +206,7 @@ class Follower:
         self._check_name()
 
     def _check_name(self) -> None:
-        """Hold the algorithm to the agreed passes: they are public."""
+        """Check that the algorithm follows the agreed passes, which are public."""
         names, done = self._agreement.queries, len(self.totals)
         expected = names[done] if done < len(names) else None
         if expected != (None if self._query is None else self._query.name):
@@ -213,9 +214,9 @@ class Follower:
 
 
 def raise_diverged() -> None:
-    """Stop because parties derived different questions from the same totals."""
+    """Stop because parties derived different queries from the same totals."""
     raise DivergedError(
-        "all parties must derive the same question from the same totals; they did not. What was released is paid for, "
-        "and there is no result. Run the same version of Cloister and of its numeric libraries on the same kind of "
+        "all parties must derive the same query from the same totals; they did not. What was released has been paid "
+        "for; there is no result. Run the same version of Cloister and of its numeric libraries on the same kind of "
         "processor everywhere."
     )

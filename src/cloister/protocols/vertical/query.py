@@ -1,4 +1,4 @@
-"""Queries: what one pass over the encrypted records adds up, in integers, and the most one record can add to it."""
+"""Queries: what one pass over the encrypted records adds up, in integers, and the most that one record can add."""
 
 from __future__ import annotations
 
@@ -8,17 +8,53 @@ from functools import cached_property
 from math import isqrt
 from typing import TypeVar
 
-from cloister.crypto.stream import encode_context
+import numpy as np
+
+from cloister.crypto import encode_context
 from cloister.errors import LocalProtocolError
 from cloister.privacy.mechanisms import Release
 from cloister.privacy.units import Sensitivity
 from cloister.protocols.vertical.settings import Settings
 from cloister.records import FloatArray, IntArray
 
+LONGEST_MOST = 2**20
+
+
+def round_to_length(vectors: FloatArray, longest: int | None) -> IntArray:
+    """Round vectors to integers, (..., d), none longer than ``longest``.
+
+    Lemma. With 0 <= longest <= 2^20 and d <= 2000, every result z has |z|^2 <= longest^2, exactly; and it depends on
+    its own vector only.
+
+    Proof. z is either checked, in integers, or y truncated towards zero, where y is the vector shortened in doubles:
+    |y| <= longest (1 + (d + 4) 2^-53). Then |z|^2 <= |y|^2 < longest^2 + 1, and z's squared length is an integer.
+    Squares are added column by column, so the rounding of a row does not depend on the other rows.
+
+    Parameters
+    ----------
+    vectors
+        (..., d), in units, below 2^40.
+    longest
+        In units; None: round only.
+    """
+    if longest is None:
+        return np.rint(vectors).astype(np.int64)
+    if not 0 <= longest <= LONGEST_MOST:
+        raise LocalProtocolError(f"a vector's length must be bounded by 0 to 2^20 units; got {longest}: this is a bug.")
+    squares = np.zeros(vectors.shape[:-1])
+    for j in range(vectors.shape[-1]):
+        squares += vectors[..., j] ** 2
+    factors = np.minimum(1.0, longest / np.maximum(np.sqrt(squares), max(longest, 1)))
+    shortened = vectors * factors[..., None]
+    rounded = np.rint(shortened).astype(np.int64)
+    too_long = (rounded**2).sum(axis=-1, keepdims=True) > longest**2
+    bounded: IntArray = np.where(too_long, np.trunc(shortened).astype(np.int64), rounded)
+    return bounded
+
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A stretch of a total that has one scale of noise.
+    """A contiguous part of a total with one scale of noise.
 
     Parameters
     ----------
@@ -65,14 +101,14 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HistogramQuery:
-    """How many records lie in each of Alice's cells and, at once, in each group of the encrypted cells.
+    """How many records are in each combination of a cell of Alice's and a group of encrypted cells.
 
     Parameters
     ----------
     alice_cells
         How many cells Alice has; the total is (alice_cells, groups), row by row.
     group_of
-        (m,): the group of each encrypted cell, from 0, none left out.
+        (m,): the group of each encrypted cell; all numbers from 0 on occur.
     sigma
         The noise on each number; None: exact.
     """

@@ -1,6 +1,6 @@
-"""A rehearsal: the same algorithm, noise and charges in one place, without encryption and messages.
+"""A rehearsal: the same algorithm, noise and charges in one place, without encryption or messages.
 
-Whoever runs it holds every record, so it protects nobody; what it finds is what a session with the same noise finds,
+It needs every record, so it protects nobody; what it finds is what a session with the same noise finds,
 bit for bit.
 """
 
@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cloister.crypto.stream import Stream
+from cloister.crypto import Stream
 from cloister.errors import LocalProtocolError
 from cloister.privacy.mechanisms import Release
 from cloister.privacy.release import Charger, NoiseDuty
 from cloister.privacy.samplers import Sampler
-from cloister.protocols.vertical.codebooks import Codebooks, make_alice_codebook, make_holder_codebook
+from cloister.protocols.vertical.algorithm import VerticalFinding, run_vertical
+from cloister.protocols.vertical.codebook import Codebooks
+from cloister.protocols.vertical.codebook_makers import make_alice_codebook, make_holder_codebook
 from cloister.protocols.vertical.noise import draw_share
-from cloister.protocols.vertical.pipeline import Finding, run_vertical
 from cloister.protocols.vertical.settings import Settings
 from cloister.protocols.vertical.statistics import align_records, exact_total
 from cloister.records import FloatArray, IntArray
@@ -26,7 +27,7 @@ from cloister.records import FloatArray, IntArray
 class Rehearsal:
     """What a session would have ended with."""
 
-    finding: Finding
+    finding: VerticalFinding
     codebooks: Codebooks
     releases: tuple[Release, ...]
     """What the records would have been charged for."""
@@ -35,7 +36,7 @@ class Rehearsal:
 
 
 class _Notes:
-    """Charges the books, if there are any, and remembers for what."""
+    """Charges the books, if there are any, and remembers the charges."""
 
     def __init__(self, charger: Charger | None) -> None:
         self._charger = charger

@@ -1,7 +1,7 @@
-"""A party that talks to the others through a relay: opens the session, opens and seals its mail, keeps to the stages.
+"""A party that reaches the others through a relay: opens the session, opens and seals boxes, follows the stages.
 
 What it does in a stage is up to the class that builds on it: :class:`~.party.VerticalParty` for a clustering,
-:mod:`cloister.protocols.vertical_labels` for labels.
+:mod:`cloister.protocols.vertical.labels` for labels.
 """
 
 from __future__ import annotations
@@ -9,16 +9,76 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from cloister.aggregation import SeedHolder
 from cloister.aggregation.seed_agreement import Ready
-from cloister.crypto import Entropy, Identity, Stream
+from cloister.crypto import Stream, open_keyed, seal_keyed
 from cloister.errors import LocalProtocolError, RemoteProtocolError
 from cloister.protocols.vertical.agreement import VerticalAgreement
-from cloister.protocols.vertical.mail import Mail
-from cloister.protocols.vertical.messages import Done, Meet, Turn
-from cloister.protocols.vertical.schedule import Stage
-from cloister.records import FloatArray
-from cloister.roles import Message
+from cloister.protocols.vertical.messages import Done, ExchangeKeys, Letter, Stage, Turn
+from cloister.records import FloatArray, Records
+from cloister.roles import Message, Seat
+
+
+class Mail:
+    """What a party seals and opens with.
+
+    Parameters
+    ----------
+    number
+        This party's.
+    session
+        Which session this is.
+    seed
+        Common to all parties.
+    secrets
+        What this party shares with each other one, by number.
+    """
+
+    def __init__(self, *, number: int, session: bytes, seed: bytes, secrets: Mapping[int, bytes]) -> None:
+        self._number, self._session = number, session
+        self._seed, self._secrets = seed, secrets
+
+    def seal_post(self, content: bytes, stage: int) -> bytes:
+        """Seal something for all parties; once per stage."""
+        return seal_keyed(content, self._seed, "post", self._session, stage, self._number)
+
+    def seal_letter(self, content: bytes, stage: int, recipient: int) -> Letter:
+        """Seal something for one party; once per stage and recipient."""
+        box = seal_keyed(content, self._secrets[recipient], "letter", self._session, stage, self._number, recipient)
+        return Letter(self._number, recipient, stage, box)
+
+    def open_posts(self, turn: Turn) -> dict[tuple[int, int], bytes]:
+        """Open a turn's posts; by stage and author.
+
+        Raises
+        ------
+        RemoteProtocolError
+            If one is not what its author posted in that stage.
+        """
+        return {
+            (post.stage, post.author): open_keyed(post.box, self._seed, "post", self._session, post.stage, post.author)
+            for post in turn.posts
+        }
+
+    def open_letters(self, turn: Turn) -> dict[tuple[int, int], bytes]:
+        """Open a turn's letters; by stage and sender.
+
+        Raises
+        ------
+        RemoteProtocolError
+            If one is not to us, or not what its sender wrote in that stage.
+        """
+        opened = {}
+        for letter in turn.letters:
+            secret = self._secrets.get(letter.sender)
+            if letter.recipient != self._number or secret is None:
+                raise RemoteProtocolError("a letter must come from another party and be addressed to us; one is not.")
+            opened[letter.stage, letter.sender] = open_keyed(
+                letter.box, secret, "letter", self._session, letter.stage, letter.sender, self._number
+            )
+        return opened
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +94,7 @@ class Opened:
 
 @dataclass(frozen=True, kw_only=True)
 class Said:
-    """What a party has to say in its turn, before it is sealed."""
+    """What a party sends in its turn, before it is sealed."""
 
     post: bytes | None = None
     letters: Mapping[int, bytes] = field(default_factory=dict)
@@ -45,44 +105,33 @@ class RelayedParty:
 
     Parameters
     ----------
-    number
-        This party's number, from 1.
+    seat
+        Its place in the session.
     agreement
         The public parameters.
     columns
         (n, d_h): this party's columns of all aligned records, in [-1, 1]; they never leave this object.
-    identity, entropy, session
-        Who we are, where our keys come from, which session this is.
     """
 
-    def __init__(
-        self,
-        *,
-        number: int,
-        agreement: VerticalAgreement,
-        columns: FloatArray,
-        identity: Identity,
-        entropy: Entropy,
-        session: bytes,
-    ) -> None:
+    def __init__(self, seat: Seat, agreement: VerticalAgreement, columns: FloatArray) -> None:
         if len(columns) != agreement.settings.records:
             raise LocalProtocolError(
                 f"a party must bring all {agreement.settings.records} aligned records; it brings {len(columns)}."
             )
-        self.number = number
+        self.number = seat.number
         self._agreement = agreement
         self._columns = columns
-        self._session = session
+        self._session = seat.session
         self._seed_holder = SeedHolder(
-            number=number,
-            identity=identity,
+            number=seat.number,
+            identity=seat.identity,
             directory=agreement.directory,
             agreement=agreement.digest,
-            session=session,
-            entropy=entropy,
+            session=seat.session,
+            entropy=seat.entropy,
         )
-        self._entropy = entropy
-        self._private = Stream(entropy.bytes(32))  # errors, masks and floods: nobody else ever sees its key
+        self._entropy = seat.entropy
+        self._private = Stream(seat.entropy.bytes(32))  # for errors, masks and floods; nobody else ever sees its key
         self._mail: Mail | None = None
         self._last_stage = -1
         self._posts: dict[tuple[int, int], bytes] = {}  # by stage and author, ours among them
@@ -97,15 +146,15 @@ class RelayedParty:
         """Answer one request; a request that breaks the protocol raises."""
         if isinstance(request, Turn):
             return self._take_turn(request)
-        if isinstance(request, Meet):
-            return self._meet(request)
+        if isinstance(request, ExchangeKeys):
+            return self._exchange_keys(request)
         return self._seed_holder.handle(request)
 
-    def _meet(self, request: Meet) -> Ready:
+    def _exchange_keys(self, request: ExchangeKeys) -> Ready:
         seed = self._seed_holder.seed
         if seed is None or self._mail is not None or len(request.keys) != self._agreement.parties:
             raise RemoteProtocolError(
-                "parties meet once, all of them, after the seed was agreed on; got another order."
+                "keys must be exchanged once, by all parties, after the seed was agreed on; got another order."
             )
         secrets = self._seed_holder.exchange_with_peers(request.keys)
         self._mail = Mail(number=self.number, session=self._session, seed=seed, secrets=secrets)
@@ -113,7 +162,7 @@ class RelayedParty:
 
     def _take_turn(self, turn: Turn) -> Done:
         if self._mail is None:
-            raise RemoteProtocolError("a turn must come after the parties have met; it does not.")
+            raise RemoteProtocolError("a turn must come after keys were exchanged; it does not.")
         stage = self._check_turn(turn)
         opened = Opened(
             stage=stage,
@@ -158,3 +207,9 @@ class RelayedParty:
     def _act(self, opened: Opened) -> Said:
         """Do what a stage asks for."""
         raise NotImplementedError
+
+
+def gather_columns(records: Records) -> FloatArray:
+    """Return a party's columns of all aligned records, (n, d_h): every pass needs them all."""
+    batches = list(records.batches())
+    return np.concatenate(batches) if batches else np.empty((0, records.dimensions))

@@ -1,4 +1,4 @@
-"""The public values of a vertical clustering: who holds which columns, what may be spent, how large numbers can get.
+"""The public values of a vertical clustering: who holds which columns, the budget, how large numbers can get.
 
 Everything here follows from the job alone, so every role computes the same before a record is read: the split of the
 budget, the number of rounds and of cells, and the largest sum, from which the plaintext modulus is chosen.
@@ -13,18 +13,20 @@ from typing import Final, Literal
 
 from cloister.errors import ConfigError
 from cloister.privacy.calibration import SLACK, rho_for
-from cloister.privacy.mechanisms import DiscreteGaussian, Mechanism
+from cloister.privacy.mechanisms import DiscreteGaussian, Mechanism, Noise
 from cloister.privacy.placement import Shared
-from cloister.privacy.samplers import Noise
 from cloister.privacy.units import Budget, Unit
-from cloister.protocols.vertical.knobs import DEFAULT, Knobs, require
+from cloister.protocols.guided_sums.settings import require
 from cloister.protocols.vertical.layout import Layout, cut_axes
 
+DEFAULT = "Leave it out for the default."
 VERTICAL: Final = "vertical"
 """The protocol's name, in jobs, in results and on the wire."""
 CLUSTERS_MOST, HOLDERS_MOST, CELLS_MOST, DIMENSIONS_MOST = 100, 3, 1024, 2000
+BITS_LEAST, EXACT_BITS_MOST = 4, 20  # `round_to_length` takes vectors up to 2^20
+NOISY_BITS_MOST = 12  # noise hides finer steps
 GRID_COLUMNS = 2
-"""Up to so many columns a codebook is a grid in a box around the records; beyond, it is a small private k-means."""
+"""Up to this many columns, a codebook is a grid in a box around the records; beyond, it is a small private k-means."""
 ALICE: Final = -1
 """The computing party's number among the makers of codebooks; encrypted holders count from 0."""
 _NOISE_REACH = 16  # standard deviations that all noise on a number exceeds with a probability below 2^-180
@@ -32,17 +34,76 @@ _FEW_CLUSTERS, _MANY_CLUSTERS = 8, 50
 _EXACT_ROUNDS = 10
 _ALICE_CELLS_MOST = 64  # where they are made by a private k-means, which more cells would only blur
 _CELL_SIGNAL = 3.0  # records over noise that a cell of the joint histogram should have
-_BITS_LEAST = 4
-_STD_LEAST = 0.01  # integer noise of a budget that hides nothing is nearly always 0; the algorithm divides by it
+_STD_LEAST = 0.01  # with a budget that hides nothing, integer noise is nearly always 0, and the algorithm divides by it
 _JOINT_SUM_BITS = 25.5  # sums over joint cells must stay below 2^26: their plaintext modulus is a prime of 27 bits
 _RANDOM_ROUNDS = 10  # as published
+RANDOM_RADIUS = 0.6
+"""Of the first round from random centres, as a part of sqrt(d): half the domain's diagonal."""
 
 Start = Literal["synopsis", "random"]
 
 
 @dataclass(frozen=True, kw_only=True)
+class Knobs:
+    """Advanced settings. The defaults were tuned on synthetic families (docs/study-vertical.md); few need others.
+
+    Parameters
+    ----------
+    box_share
+        Part of the budget for the boxes of all grids together; 0: grids on the whole of [-1, 1], which read no record.
+    codebook_share
+        Part of the budget for all codebooks together that are made by a private k-means.
+    start_share
+        Part of what is then left for the joint histogram; the rest goes to the rounds of Lloyd's algorithm.
+    count_share
+        Part of a round for its counts; the rest is for the sums of offsets.
+    start_cells_least, start_cells_most
+        How many cells the joint histogram has at least, where the codebooks allow it, and at most.
+    radius_factor
+        The radius that offsets are clipped to, in standard deviations of a cluster, where noise is moderate.
+    restarts
+        How often the cells are clustered from another start.
+    """
+
+    box_share: float = 0.02
+    codebook_share: float = 0.2
+    start_share: float = 0.6
+    count_share: float = 0.05
+    start_cells_least: int = 64
+    start_cells_most: int = 256
+    radius_factor: float = 1.0
+    restarts: int = 20
+
+    def __post_init__(self) -> None:
+        for name in ("codebook_share", "start_share", "count_share"):
+            value = getattr(self, name)
+            require(1e-4 <= value <= 0.9, name, "from 0.0001 to 0.9", value, DEFAULT)
+        require(0 <= self.box_share <= 0.5, "box_share", "from 0 to 0.5", self.box_share, DEFAULT)
+        first = self.box_share + self.codebook_share
+        require(first <= 0.95, "box_share and codebook_share", "at most 0.95 together", first, "Lower one of them.")
+        require(
+            2 <= self.start_cells_least <= self.start_cells_most <= 4096,
+            "start_cells_least and start_cells_most",
+            "2 to 4096, in order",
+            (self.start_cells_least, self.start_cells_most),
+            DEFAULT,
+        )
+        require(0.1 <= self.radius_factor <= 10, "radius_factor", "from 0.1 to 10", self.radius_factor, DEFAULT)
+        require(1 <= self.restarts <= 1000, "restarts", "from 1 to 1000", self.restarts, DEFAULT)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodebookShape:
+    """How large a party's codebook is; ``bins`` where it is a grid, else empty."""
+
+    cells: int
+    columns: int
+    bins: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What one vertical clustering is made of.
+    """The settings of one vertical clustering.
 
     Parameters
     ----------
@@ -53,7 +114,7 @@ class Settings:
     columns_encrypted
         Which of them each encrypted column holder has; one to three holders, each with at least one.
     records
-        n, public: the alignment tells it to every party.
+        n, public: every party learns it from the alignment.
     budget
         What all releases together may cost, ``delta > 0``; None: exact sums, no noise and no privacy of the centres.
     placement
@@ -65,12 +126,12 @@ class Settings:
     cells
         m, the cells of each encrypted holder's codebook; None chooses from public values.
     residuals
-        Whether a single holder encrypts where in their cells its records lie; None: only without a budget.
+        Whether a single holder encrypts where in their cells its records are; None: only without a budget.
     fractional_bits
         P: offsets are counted in units of 2^-P; None: 8 with a budget, 16 without, fewer with several encrypted
         holders of many records, whose sums must stay below 2^26.
     flood_share
-        Part of the budget kept for what the noise of decryption tells. It is reserved here and spent by the session.
+        Part of the budget kept for what decryption noise reveals. It is reserved here and spent by the session.
     knobs
         Advanced settings.
     """
@@ -99,15 +160,15 @@ class Settings:
             holders,
             "Let fewer parties hold columns.",
         )
-        self.layout  # noqa: B018  raises now where columns overlap or are missing
+        self.layout  # noqa: B018 (raises now if columns overlap or are missing)
         require(self.dimensions <= DIMENSIONS_MOST, "columns", f"at most {DIMENSIONS_MOST}", self.dimensions)
         require(1 <= self.records < 2**32, "records", "from 1 to 2^32 - 1", self.records)
         require(self.start in ("synopsis", "random"), "start", '"synopsis" or "random"', repr(self.start))
         require(self.rounds is None or 1 <= self.rounds <= 100, "rounds", "from 1 to 100", self.rounds, DEFAULT)
         require(self.cells is None or 2 <= self.cells <= 256, "cells", "from 2 to 256", self.cells, DEFAULT)
-        bits_most = 20 if self.is_exact else 12  # noise hides more; `round_to_length` takes vectors up to 2^20
-        bits, span = self.precision_bits, f"from {_BITS_LEAST} to {bits_most}"
-        require(_BITS_LEAST <= bits <= bits_most, "fractional_bits", span, bits, DEFAULT)
+        bits_most = EXACT_BITS_MOST if self.is_exact else NOISY_BITS_MOST
+        bits, span = self.precision_bits, f"from {BITS_LEAST} to {bits_most}"
+        require(BITS_LEAST <= bits <= bits_most, "fractional_bits", span, bits, DEFAULT)
         require(1e-6 <= self.flood_share <= 0.5, "flood_share", "from 0.000001 to 0.5", self.flood_share, DEFAULT)
         require(
             self.joint_cells <= CELLS_MOST,
@@ -124,7 +185,7 @@ class Settings:
         if self.budget is not None:
             what_to_do = "Set unit to record: a party holds columns here, not records of its own."
             require(self.budget.unit is Unit.RECORD, "unit", '"record"', self.budget.unit.value, what_to_do)
-            self.rho  # noqa: B018  raises now where delta is 0
+            self.rho  # noqa: B018 (raises now if delta is 0)
 
     @cached_property
     def layout(self) -> Layout:
@@ -150,7 +211,7 @@ class Settings:
         if len(self.columns_encrypted) == 1:
             return usual
         longest = 1.0 if self.is_exact else max(self.radius_most, 1.0)
-        return int(min(max(_JOINT_SUM_BITS - log2(self.records * longest), _BITS_LEAST), usual))
+        return int(min(max(_JOINT_SUM_BITS - log2(self.records * longest), BITS_LEAST), usual))
 
     @property
     def units(self) -> int:
@@ -253,7 +314,7 @@ class Settings:
 
     @property
     def replacement_rho(self) -> float:
-        """The most it costs to change the values of a record that is known to be there (docs/proofs/vertical.md).
+        """The maximum cost of changing the values of a record that is known to be there (docs/proofs/vertical.md).
 
         A record that stays in its cluster moves the sums by up to twice the longest offset and no count; one that
         changes clusters moves two sums by one offset each, and two counts. Codebooks: twice any release's norm.
@@ -295,6 +356,27 @@ class Settings:
         wanted = max(2, round(self.start_cells / groups))
         return wanted if self.is_grid(ALICE) else min(wanted, _ALICE_CELLS_MOST)
 
+    def shape_of(self, party: int) -> CodebookShape:
+        """Return the size of the codebook of a holder, from 0, or of ``ALICE``."""
+        if party != ALICE:
+            columns, cells = len(self.columns_encrypted[party]), self.cells_of(party)
+        elif ALICE in self.codebook_makers:
+            columns, cells = len(self.columns_alice), self.alice_cells
+        else:
+            return CodebookShape(cells=1, columns=0)
+        if not self.is_grid(party):
+            return CodebookShape(cells=cells, columns=columns)
+        bins = cut_axes(columns, cells)
+        return CodebookShape(cells=prod(bins), columns=columns, bins=bins)
+
+    @property
+    def histogram_length(self) -> int:
+        """How many numbers the joint histogram has at most; 0 where there is none."""
+        if self.start != "synopsis":
+            return 0
+        groups = prod(prod(self.groups_of(holder)) for holder in range(len(self.columns_encrypted)))
+        return self.shape_of(ALICE).cells * groups
+
     # Noise and sizes of numbers.
 
     def sigma_for(self, l2_squared: int, rho: float) -> float:
@@ -319,7 +401,7 @@ class Settings:
     def radius_most(self) -> float:
         """No offset, of Alice's columns or of the encrypted ones, is longer than this where there is a budget."""
         d = self.dimensions
-        return sqrt(d) * (0.6 if self.start == "random" else min(0.75, 1.0 / self.clusters ** (1 / d)))
+        return sqrt(d) * (RANDOM_RADIUS if self.start == "random" else min(0.75, 1.0 / self.clusters ** (1 / d)))
 
     @property
     def weight_max(self) -> int:

@@ -1,30 +1,103 @@
-"""Statistics: the exact integer totals of a query, and the weights with which Alice computes them under encryption.
+"""Statistics: which cluster each record joins, and the exact integer totals of a query.
 
-`exact_total` is what a session must decrypt to, before noise, to the last digit. `measure_weights` is Alice's half of
-it: she knows neither the cells nor the residuals, so she gives her integers for every cell.
+The computing party knows its columns of a record but not its cell, so it decides for every cell: the squared distance
+to a centre is its part plus the representative's part, a table of k x m numbers. `measure_weights` gives the integers
+with which it then computes under encryption; `exact_total` is what a session must decrypt to, before noise, to the last
+digit.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.protocols.vertical.clipping import round_to_length
-from cloister.protocols.vertical.codebooks import Codebooks
-from cloister.protocols.vertical.decision import decide_labels
+from cloister.protocols.vertical.codebook import Codebooks
 from cloister.protocols.vertical.layout import Layout, join_cells
-from cloister.protocols.vertical.query import HistogramQuery, LloydQuery, Query
+from cloister.protocols.vertical.query import HistogramQuery, LloydQuery, Query, round_to_length
 from cloister.records import FloatArray, IntArray
 
+_BLOCK = 256  # records whose distances to all centres stay in the nearest caches
 _BLOCK_ROWS = 4096
+
+
+def decide_labels(alice: FloatArray, reps: FloatArray, centres: FloatArray) -> NDArray[np.int16]:
+    """Return (m, n): the cluster that each record joins if its cell is c; of equally near centres the first.
+
+    A label depends on its own record, on the representatives and on the centres only: sums are in the order of the
+    columns, in doubles, whatever the other records are.
+
+    Parameters
+    ----------
+    alice
+        (n, d_A), Alice's columns; d_A may be 0.
+    reps
+        (m, d_B), of the joint cells.
+    centres
+        (k, d_A + d_B), in session order.
+    """
+    columns = alice.shape[1]
+    labels = np.empty((len(reps), len(alice)), dtype=np.int16)
+    table = measure_reps(reps, centres[:, columns:])
+    _decide(np.ascontiguousarray(alice), np.ascontiguousarray(centres[:, :columns]), table, labels)
+    return labels
+
+
+def measure_reps(reps: FloatArray, centres: FloatArray) -> FloatArray:
+    """Return (m, k): squared distances, added up column by column."""
+    table = np.zeros((len(reps), len(centres)))
+    for own, other in zip(reps.T, centres.T, strict=True):
+        table += (own[:, None] - other) ** 2
+    return table
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[misc, untyped-decorator, unused-ignore]
+def _measure_block(alice: NDArray[Any], centres: NDArray[Any], distances: NDArray[Any]) -> None:
+    """Fill (k, rows): squared distances of a block of her records to her part of the centres."""
+    rows, columns = alice.shape
+    for i in range(len(centres)):
+        for r in range(rows):
+            distances[i, r] = 0.0
+        for j in range(columns):
+            centre = centres[i, j]
+            for r in range(rows):
+                offset = alice[r, j] - centre
+                distances[i, r] += offset * offset
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[misc, untyped-decorator, unused-ignore]
+def _decide(alice: NDArray[Any], centres: NDArray[Any], table: NDArray[Any], labels: NDArray[Any]) -> None:
+    n = len(alice)
+    m, k = table.shape
+    distances = np.empty((k, _BLOCK))
+    least = np.empty(_BLOCK)
+    best = np.empty(_BLOCK, dtype=np.int64)
+    for first in range(0, n, _BLOCK):
+        rows = min(_BLOCK, n - first)
+        _measure_block(alice[first : first + rows], centres, distances)
+        for c in range(m):
+            part = table[c, 0]
+            for r in range(rows):
+                least[r] = distances[0, r] + part
+                best[r] = 0
+            for i in range(1, k):
+                part = table[c, i]
+                for r in range(rows):
+                    distance = distances[i, r] + part
+                    nearer = distance < least[r]
+                    least[r] = distance if nearer else least[r]
+                    best[r] = i if nearer else best[r]
+            for r in range(rows):
+                labels[c, first + r] = best[r]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AlignedRecords:
-    """The records as the algorithm sees them: Alice's columns, and what the holders encrypt; in one place only here.
+    """The records as the algorithm sees them, in one place: Alice's columns, and what the holders encrypt.
 
     Parameters
     ----------
@@ -91,7 +164,7 @@ def exact_total(query: Query, records: AlignedRecords, codebooks: Codebooks) -> 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Weights:
-    """What Alice knows of a block of records in one round.
+    """What Alice knows about a block of records in one round.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The encrypted cells on their way: what a holder of columns sends once, and what the computing party keeps of it.
+"""The encrypted cells in transit: what a holder of columns sends once, and what the computing party keeps of it.
 
 For each block of N records and each cell c there is one ciphertext of the indicators 1_c(p), record p in coefficient p;
 where there are residuals, one more for each cell and column. Under its own secret key a holder sends bodies only: masks
@@ -14,15 +14,15 @@ import numpy as np
 from cloister.crypto import Stream
 from cloister.errors import RemoteProtocolError
 from cloister.lattice.encryption import encrypt_public, encrypt_seeded
-from cloister.lattice.joint_cells import encode_slots, encrypt_indicators, joint_cells
+from cloister.lattice.joint_cells import encrypt_indicators, joint_cells
 from cloister.lattice.keys import PublicKeys, SecretKeys
-from cloister.lattice.levels import parameters_at
-from cloister.lattice.packing import count_bytes, pack_residues, unpack_residues
-from cloister.lattice.primes import PRIME_BITS
+from cloister.lattice.packing import pack_residues, unpack_residues
+from cloister.lattice.parameters import parameters_at
 from cloister.lattice.product_plan import ProductPlan
 from cloister.lattice.products import LsbBatch
 from cloister.lattice.relinearisation import RelinearisationKey
 from cloister.lattice.sampling import expand_masks
+from cloister.lattice.slots import encode_slots
 from cloister.protocols.vertical.agreement import VerticalAgreement
 from cloister.protocols.vertical.codebook import Codebook
 from cloister.protocols.vertical.evaluation import Block
@@ -129,7 +129,7 @@ class Receiver:
         self._taken = 0
 
     def release(self) -> list[Block]:
-        """Hand over the blocks that have come, and keep none of them."""
+        """Return the blocks that have come, and keep none of them."""
         blocks, self.blocks = self.blocks, []
         return blocks
 
@@ -139,7 +139,7 @@ class Receiver:
         Raises
         ------
         RemoteProtocolError
-            If one is missing, has not the size that was agreed on, or a residue is out of range.
+            If one is missing or does not have the agreed size, or if a residue is out of range.
         """
         if len(raws) != len(self._agreement.encrypted) or self._taken != self._agreement.blocks_of(upload).start:
             raise RemoteProtocolError(f"upload {upload + 1} must come from every holder, and in order; it does not.")
@@ -153,52 +153,47 @@ class Receiver:
         """Multiply the holders' indicators, block by block."""
         assert self._key is not None
         numbers = self._agreement.blocks_of(upload)
-        batches = [
-            _read_indicators(plan, holder, raw, blocks=len(numbers), upload=upload) for holder, raw in enumerate(raws)
-        ]
+        batches = [self._read_indicators(plan, holder, raw, upload) for holder, raw in enumerate(raws)]
         fresh = []
         for place in range(len(numbers)):
             joint = joint_cells(plan, self._key, [of_holder[place] for of_holder in batches])
             fresh.append(Block(masks=joint.masks, bodies=joint.bodies[:, 0]))
         self.blocks += fresh
 
+    def _read_indicators(self, plan: ProductPlan, holder: int, raw: bytes, upload: int) -> list[LsbBatch]:
+        """Read one holder's message, block by block."""
+        self._check_size(raw, holder, upload)
+        level = parameters_at(plan.parameters, plan.holder_level(holder))
+        shape = (plan.load.cells[holder], len(level.primes), level.degree)
+        half = self._agreement.half_bytes(holder)
+        pieces = [raw[first : first + half] for first in range(0, len(raw), half)]
+        return [
+            LsbBatch(
+                parameters=level,
+                masks=unpack_residues(masks, level, shape),
+                bodies=unpack_residues(bodies, level, shape),
+                factor=plan.holder_factor(holder),
+            )
+            for masks, bodies in zip(pieces[::2], pieces[1::2], strict=True)
+        ]
+
     def _take_single(self, raw: bytes, upload: int) -> None:
         """Read one message's blocks."""
         agreement, parameters = self._agreement, self._agreement.parameters
+        self._check_size(raw, 0, upload)
         shape = (agreement.bodies, len(parameters.primes), parameters.degree)
-        half = count_bytes(shape[0] * shape[1] * shape[2], PRIME_BITS)
-        size = half if agreement.is_seeded else 2 * half
-        numbers = agreement.blocks_of(upload)
-        _check_size(raw, size * len(numbers), upload)
+        half = agreement.half_bytes(0)
+        pieces = iter([raw[first : first + half] for first in range(0, len(raw), half)])
         fresh = []
-        for place, number in enumerate(numbers):
-            piece = raw[place * size : (place + 1) * size]
+        for number in agreement.blocks_of(upload):
             if agreement.is_seeded:
                 masks = expand_masks(parameters, self._public.seed, number, agreement.bodies)
             else:
-                masks, piece = unpack_residues(piece[:half], parameters, shape), piece[half:]
-            fresh.append(Block(masks=masks, bodies=unpack_residues(piece, parameters, shape)))
+                masks = unpack_residues(next(pieces), parameters, shape)
+            fresh.append(Block(masks=masks, bodies=unpack_residues(next(pieces), parameters, shape)))
         self.blocks += fresh
 
-
-def _read_indicators(plan: ProductPlan, holder: int, raw: bytes, *, blocks: int, upload: int) -> list[LsbBatch]:
-    """Read one holder's message, block by block."""
-    level = parameters_at(plan.parameters, plan.holder_level(holder))
-    shape = (plan.load.cells[holder], len(level.primes), level.degree)
-    half = count_bytes(shape[0] * shape[1] * shape[2], PRIME_BITS)
-    _check_size(raw, 2 * half * blocks, upload)
-    pieces = [raw[first : first + half] for first in range(0, len(raw), half)]
-    return [
-        LsbBatch(
-            parameters=level,
-            masks=unpack_residues(masks, level, shape),
-            bodies=unpack_residues(bodies, level, shape),
-            factor=plan.holder_factor(holder),
-        )
-        for masks, bodies in zip(pieces[::2], pieces[1::2], strict=True)
-    ]
-
-
-def _check_size(raw: bytes, size: int, upload: int) -> None:
-    if len(raw) != size:
-        raise RemoteProtocolError(f"upload {upload + 1} must have {size} bytes; got {len(raw)}.")
+    def _check_size(self, raw: bytes, holder: int, upload: int) -> None:
+        size = self._agreement.upload_bytes(holder, upload)
+        if len(raw) != size:
+            raise RemoteProtocolError(f"upload {upload + 1} must have {size} bytes; got {len(raw)}.")

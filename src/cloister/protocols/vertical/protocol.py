@@ -1,0 +1,335 @@
+"""Vertical clustering as a protocol object: its parameters, who sits where, and what its reader must know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil, log2
+from typing import Any
+
+import msgspec
+
+from cloister.audit import JobUnderAudit
+from cloister.audit.attack import make_identities
+from cloister.crypto import Entropy
+from cloister.errors import ConfigError
+from cloister.forecast.model import Forecast, PlanRequest
+from cloister.job import Job
+from cloister.privacy.books import Charges
+from cloister.privacy.calibration import rho_for
+from cloister.privacy.card import Circumstances, PrivacyCard
+from cloister.privacy.mechanisms import DiscreteGaussian, Release
+from cloister.privacy.placement import Shared
+from cloister.privacy.release import NoiseDuty
+from cloister.privacy.units import LeakageTable, Sensitivity
+from cloister.protocol import (
+    CardMaker,
+    Clustering,
+    Explanation,
+    Finding,
+    LabelSession,
+    OwnInput,
+    PublicInput,
+    placeholder_directory,
+)
+from cloister.protocols.vertical.agreement import VerticalAgreement
+from cloister.protocols.vertical.attack import attack_vertical, count_records
+from cloister.protocols.vertical.computing import ComputingParty
+from cloister.protocols.vertical.coordinator import RelayOutcome, coordinate_vertical
+from cloister.protocols.vertical.holder import HolderParty
+from cloister.protocols.vertical.labels.session import open_label_session
+from cloister.protocols.vertical.leakage import (
+    add_labels,
+    describe_labels,
+    describe_leakage,
+    describe_who_adds_noise,
+    find_replacement_epsilon,
+)
+from cloister.protocols.vertical.messages import CODEC
+from cloister.protocols.vertical.noise import STATISTICAL_BITS, ChargedFlood
+from cloister.protocols.vertical.options import VerticalOptions, assign_roles, describe_context, options_of
+from cloister.protocols.vertical.party import VerticalParty
+from cloister.protocols.vertical.plan import forecast_vertical, require_records
+from cloister.protocols.vertical.relayed import gather_columns
+from cloister.protocols.vertical.settings import BITS_LEAST, Settings
+from cloister.report.result import CellBook
+from cloister.roles import Coordinator, Party, Seat
+from cloister.wire import Codec
+
+_EXACT_BITS = 16
+_UNITS = 2**26
+"""The prepayment's sensitivity: any integer works, since its noise follows from it."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class VerticalSession:
+    """What was agreed for one session.
+
+    Attributes
+    ----------
+    agreement
+        The public parameters.
+    encrypted_columns
+        The names of each encrypted party's columns.
+    """
+
+    agreement: VerticalAgreement
+    encrypted_columns: tuple[tuple[str, ...], ...]
+
+
+class Vertical(Clustering[VerticalSession]):
+    """The protocol for columns of the same records at different parties."""
+
+    Options = VerticalOptions
+
+    def codec(self, agreed: VerticalSession) -> Codec:
+        """The messages of a vertical session."""
+        return CODEC
+
+    def agree(self, job: Job, directory: tuple[bytes, ...], public: PublicInput) -> VerticalSession:
+        """Translate a job, once records are aligned."""
+        records = count_aligned(job, public, least=job.k)
+        names = [[column.name for column in job.find_columns(party)] for party in job.parties]
+        return VerticalSession(
+            agreement=make_agreement(job, directory, records=records, alignment=public.alignment),
+            encrypted_columns=tuple(tuple(names[place]) for place in assign_roles(job).encrypted),
+        )
+
+    def explain_choice(self, job: Job, others: str) -> str:
+        """Say why it is used."""
+        return "columns of the same records are split across organisations, which no other protocol supports."
+
+    def seat(
+        self, agreed: VerticalSession, seat: Seat, own: OwnInput, *, duty: NoiseDuty | None = None, cache: Any = None
+    ) -> VerticalParty:
+        """Seat one party: the one that computes, or one that encrypts, decrypts, or both."""
+        agreement = agreed.agreement
+        kind = ComputingParty if seat.number == agreement.computing else HolderParty
+        return kind(seat, agreement, gather_columns(own.records), duty=duty)
+
+    def coordinate(
+        self, agreed: VerticalSession, *, session: bytes, entropy: Entropy, duty: NoiseDuty | None = None
+    ) -> Coordinator[RelayOutcome]:
+        """Seat the relay."""
+        return coordinate_vertical(agreed.agreement, session=session)
+
+    def close(self, party: Party) -> None:
+        """Overwrite a key holder's keys."""
+        if isinstance(party, HolderParty):
+            party.close()
+
+    def charges(self, agreed: VerticalSession) -> Charges | None:
+        """Return one payment for all passes, whose noise differs."""
+        settings = agreed.agreement.settings
+        if settings.budget is None:
+            return None
+        payment = make_prepayment(settings)
+        return Charges(
+            budget=settings.budget,
+            placement=settings.placement,
+            prepaid=(payment,),
+            prepayment=payment,
+            by_rho=True,
+        )
+
+    def leakage(self, agreed: VerticalSession) -> LeakageTable:
+        """Return the table of the clustering; labels add to it."""
+        return describe_leakage(agreed.agreement)
+
+    def find(self, agreed: VerticalSession, party: Party, outcome: RelayOutcome) -> Finding | None:
+        """Return what a party that stayed to the end has found."""
+        assert isinstance(party, VerticalParty)
+        if not party.finished:
+            return None
+        found, settings = party.finding, agreed.agreement.settings
+        return Finding(
+            centres=found.centres,
+            rounds=found.rounds,
+            cluster_records=() if settings.is_exact else tuple(found.weights.tolist()),
+            cluster_records_noise=found.weight_noise or None,
+            codebooks=tuple(
+                CellBook(columns=columns, cells=tuple(tuple(cell) for cell in codebook.reps.tolist()))
+                for columns, codebook in zip(agreed.encrypted_columns, party.codebooks.holders, strict=True)
+            ),
+            details=found,
+        )
+
+    def explain(
+        self, job: Job, agreed: VerticalSession, finding: Finding, outcome: RelayOutcome, make_card: CardMaker | None
+    ) -> Explanation:
+        """Explain a finding; all of it is public or released."""
+        agreement, granted = agreed.agreement, options_of(job).labels
+        leakage = self.leakage(agreed)
+        card = None if make_card is None else _amend_card(agreement, finding, granted, make_card)
+        return Explanation(
+            leakage=add_labels(leakage, granted) if granted else leakage,
+            public="columns and who holds which, bounds, k, the budget, how many records are aligned, the passes and "
+            "the lengths of messages",
+            notes=_write_notes(job, agreement, finding),
+            card=card,
+            middleman="relay",
+        )
+
+    def label_session(
+        self, job: Job, directory: tuple[bytes, ...], public: PublicInput, finding: Finding
+    ) -> LabelSession | None:
+        """Return the session for the labels of aligned records, whether clustered or new, if anyone is granted them."""
+        if not options_of(job).labels:
+            return None
+        return open_label_session(job, directory, public, finding, records=count_aligned(job, public, least=1))
+
+    def forecast(self, job: Job, public: PublicInput, request: PlanRequest) -> Forecast:
+        """Forecast what a job would do, cost and find."""
+        public = replace(public, records=require_records(request))
+        return forecast_vertical(job, self.agree(job, placeholder_directory(job), public).agreement, request)
+
+    def attacks(self, job: Job, public: PublicInput) -> JobUnderAudit:
+        """Build the attacks on a job."""
+        directory = tuple(identity.public_bytes for identity in make_identities(job))
+        agreement = make_agreement(job, directory, records=count_records(job), alignment=None)
+        return attack_vertical(job, agreement, [make_prepayment(agreement.settings)])
+
+
+# --- what is agreed ---------------------------------------------------------------------------------------------------
+
+
+def count_aligned(job: Job, public: PublicInput, *, least: int) -> int:
+    """Return how many records are aligned; refuse too few, and another number than the job declares."""
+    records, declared = public.records or 0, job.data.records
+    if records < least:
+        hint = (
+            " Compare how parties write their IDs: leading zeros (id_form), blanks (id_trim), case (id_ignore_case)."
+            if job.data.id is not None
+            else " Use fewer clusters, or more records."
+        )
+        wanted = f"clusters.k = {least} records" if least > 1 else "one record"
+        raise ConfigError(f"at least {wanted} must be aligned; {records} are.{hint}")
+    if declared is not None and declared != records:
+        raise ConfigError(
+            "data.records must be the number of aligned records, which is public in a vertical job; it is "
+            f"{declared}, and {records} are aligned. Correct it, or leave it out."
+        )
+    return records
+
+
+def make_settings(job: Job, records: int) -> Settings:
+    """Translate a vertical job into the algorithm's public settings."""
+    roles, options = assign_roles(job), options_of(job)
+    return Settings(
+        clusters=job.k,
+        columns_alice=roles.columns[roles.computing],
+        columns_encrypted=tuple(roles.columns[party] for party in roles.encrypted),
+        records=records,
+        budget=job.budget,
+        placement=Shared(parties=1 + roles.threshold, colluding_max=roles.colluding_max),
+        start=options.initialisation,
+        rounds=options.iterations,
+        cells=options.cells,
+        residuals=options.residuals,
+        fractional_bits=options.offset_bits,
+    )
+
+
+def make_agreement(job: Job, directory: tuple[bytes, ...], *, records: int, alignment: str | None) -> VerticalAgreement:
+    """Translate a vertical job into what its roles agree on."""
+    roles = assign_roles(job)
+    settings = make_settings(job, records)
+    while True:
+        try:
+            return VerticalAgreement(
+                settings=settings,
+                model=roles.model,
+                computing=roles.computing + 1,
+                encrypted=tuple(party + 1 for party in roles.encrypted),
+                key_holders=tuple(party + 1 for party in roles.key_holders),
+                threshold=roles.threshold if roles.threshold < len(roles.key_holders) else None,
+                directory=directory,
+                context=describe_context(job, alignment),
+            )
+        except ConfigError:
+            # Joint cells leave room for fewer bits; a job that names none gets as many as fit.
+            bits = settings.precision_bits - 1
+            if options_of(job).offset_bits is not None or len(roles.encrypted) == 1 or bits < BITS_LEAST:
+                raise
+            settings = replace(settings, fractional_bits=bits)
+
+
+def make_prepayment(settings: Settings) -> Release:
+    """All releases of a session as one payment: they cost no more than the whole budget together."""
+    assert settings.budget is not None
+    rho = rho_for(settings.budget)
+    return Release(
+        name="vertical: all passes together",
+        mechanism=DiscreteGaussian(sigma=_UNITS / (2 * rho) ** 0.5 * (1 + 1e-12)),
+        sensitivity=Sensitivity(l1=_UNITS**2, l2_squared=_UNITS**2),
+        entries=1,
+    )
+
+
+# --- what its reader must know ----------------------------------------------------------------------------------------
+
+
+def _amend_card(
+    agreement: VerticalAgreement, finding: Finding, granted: Sequence[str], make_card: CardMaker
+) -> PrivacyCard:
+    """Return the card, for records added or removed, with the cost of other values for a record that is there."""
+    settings = agreement.settings
+    card = make_card(
+        Circumstances(
+            estimated_records=float(settings.records),
+            centre_noise=finding.details.centre_noise,
+            remedy="Raise epsilon, or use fewer clusters or columns or narrower bounds.",
+        ),
+        middleman="relay",
+    )
+    replaced = find_replacement_epsilon(settings)
+    return msgspec.structs.replace(
+        card,
+        who_adds_noise=describe_who_adds_noise(settings.placement),
+        not_promised=(
+            "All parties know from the alignment which records take part. For the values of a record that they know "
+            f"to be there the promise is weaker: epsilon {replaced:.4g}.",
+            *([describe_labels(granted)] if granted else ()),
+            *card.not_promised,
+        ),
+    )
+
+
+def _write_notes(job: Job, agreement: VerticalAgreement, finding: Finding) -> tuple[str, ...]:
+    """What the reader must know besides; all of it public."""
+    settings, parameters = agreement.settings, agreement.parameters
+    names = [party.name for party in job.parties]
+    holders = ", ".join(names[number - 1] for number in agreement.key_holders)
+    some = f" hold the key, and {agreement.threshold} of them decrypt."
+    flood = (
+        "what its errors reveal is paid from the budget"
+        if isinstance(agreement.flood, ChargedFlood)
+        else f"its errors are hidden to 2^-{STATISTICAL_BITS} per number, "
+        f"2^-{STATISTICAL_BITS - ceil(log2(agreement.answers))} in total"
+    )
+    notes = [
+        f"{names[agreement.computing - 1]} computed on ciphertexts; {holders}"
+        + (" decrypted." if agreement.threshold is None else some)
+        + f" The number of aligned records, {settings.records:,}, is public; every party that holds any knows which.",
+        f"Decisions see encrypted columns through {settings.joint_cells} cells. Ring {parameters.degree}, modulus of "
+        f"{parameters.modulus_bits} bits (128-bit security by the standard's table), plaintexts of "
+        f"{parameters.plaintext_modulus.bit_length() - 1} bits; {flood}.",
+    ]
+    if settings.is_exact:
+        notes += _write_exact_notes(settings, options_of(job).labels)
+        sizes = ", ".join(f"{size:.0f}" for size in finding.details.weights)
+        notes.append(f"Records in each cluster: {sizes}.")
+    return tuple(notes)
+
+
+def _write_exact_notes(settings: Settings, granted: Sequence[str]) -> list[str]:
+    """Write what the reader must know about sums without noise."""
+    notes = ["There is no budget: sums are released as they are, and nothing here is differentially private."]
+    rounded = [f"values were rounded to multiples of 2^-{settings.precision_bits} before they were added up"]
+    if len(settings.columns_encrypted) > 1:
+        rounded.append("encrypted columns counted as the middles of their cells")
+    if settings.precision_bits < _EXACT_BITS or len(rounded) > 1:
+        notes.append(f"Centres are means of rounded records: {'; '.join(rounded)}.")
+    if granted:
+        notes.append(describe_labels(granted))
+    return notes
