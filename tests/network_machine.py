@@ -1,4 +1,4 @@
-"""A10: Hypothesis plays the network between a coordinator and three parties, whatever their protocol.
+"""Hypothesis simulates the network between a coordinator and three parties, whatever their protocol.
 
 Frames are delivered, lost, repeated, delayed and reordered, parties crash and restart. Endpoints raise nothing but
 RemoteProtocolError, and the coordinator ends with a result or TooFewPartiesError within its steps.
@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from cloister.errors import RemoteProtocolError, TooFewPartiesError
 from cloister.wire import CoordinatorEndpoint, PartyEndpoint
-from tests.harness import SESSION
+from tests.sessions import SESSION
 
 PARTIES = st.integers(1, 3)
 

@@ -19,8 +19,8 @@ from cloister.errors import ConfigError
 from cloister.records import FloatArray
 
 _WHY = (
-    "The smallest and largest values of a column are themselves two people's records, so Cloister does not "
-    "read the bounds from the data. Choose them from what is known about the quantity; records outside are "
+    "The smallest and largest values of a column are two people's records, so Cloister does not "
+    "read the bounds from the data. Choose them from what is known about the quantity; values outside are "
     "clipped."
 )
 
@@ -50,7 +50,7 @@ class Column:
                     f"columns.{self.name}.{side} must be a number; got {bound!r}. Write: {show_bounds(self.name)}"
                 )
         low, high = _as_double(self.low), _as_double(self.high)
-        # The width is checked too: two finite bounds can be more than the largest double apart.
+        # The width is checked too: two finite bounds can differ by more than the largest double.
         if not (math.isfinite(low) and math.isfinite(high) and low < high and math.isfinite(high - low)):
             raise ConfigError(
                 f"columns.{self.name} must have finite bounds with low < high; got low = {self.low}, "
@@ -61,7 +61,7 @@ class Column:
 
 
 def _as_double(bound: float) -> float:
-    """Convert a number, taking an integer beyond the doubles for an infinity."""
+    """Convert a number; an integer beyond the range of doubles becomes an infinity."""
     try:
         return float(bound)
     except OverflowError:
@@ -144,7 +144,7 @@ def _parse_column(name: str, entry: Any) -> Column:
 
 
 def require_distinct(columns: Sequence[Column]) -> None:
-    """Refuse an empty list of columns, and a name that stands twice."""
+    """Refuse an empty list of columns, and a name that occurs twice."""
     if not columns:
         raise ConfigError(f"a job must have at least one column with public bounds; got none. {_WHY}")
     names = [column.name for column in columns]

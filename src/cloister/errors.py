@@ -11,9 +11,9 @@
     ├── RemoteProtocolError           7   a peer's message broke the protocol: the only error a hostile peer can cause
     ├── TooFewPartiesError            8   parties dropped out and fewer than the agreed minimum are left
     ├── MissingExtraError             9   an optional dependency is not installed
-    ├── BudgetError                   10  a release would pass the budget or a cap: ask for less
-    ├── LedgerError                   11  a ledger file is damaged, edited, gone or of a newer program: restore it
-    └── DivergedError                 13  parties computed different things from the same totals: use equal programs
+    ├── BudgetError                   10  a release would exceed the budget or a cap: ask for less
+    ├── LedgerError                   11  a ledger file is damaged, edited, missing or from a newer version: restore it
+    └── DivergedError                 13  parties computed different things from the same totals: run the same version
 
 Every message says what must hold, what was got, and what to do. None carries a value of a record.
 """
@@ -45,19 +45,19 @@ class CloisterError(Exception):
 
 
 class ConfigError(CloisterError, ValueError):
-    """The job file, an option or an argument does not hold what it must."""
+    """The job file, an option or an argument is invalid."""
 
     exit_code = 2
 
 
 class DataError(CloisterError, ValueError):
-    """A table does not hold what the job says; names the column and how many cells, never a cell."""
+    """A table does not match the job. The message names the column and the number of cells, never a cell."""
 
     exit_code = 3
 
 
 class PrecisionError(CloisterError, ArithmeticError):
-    """From public bounds, a sum could leave the ring's range. Raised before anything is sent."""
+    """By public bounds, a sum could leave the ring's range. Raised before anything is sent."""
 
     exit_code = 4
 
@@ -75,7 +75,7 @@ class LocalProtocolError(CloisterError, RuntimeError):
 
 
 class RemoteProtocolError(CloisterError, RuntimeError):
-    """A peer sent something malformed, oversized, replayed, out of order or out of session; no state changed."""
+    """A peer sent a malformed, oversized, replayed or misplaced message. No state has changed."""
 
     exit_code = 7
 
@@ -98,18 +98,18 @@ class MissingExtraError(CloisterError, ImportError):
 
 
 class LedgerError(CloisterError, RuntimeError):
-    """A ledger cannot be read or trusted: damaged, edited, replaced, locked, missing, or written by a newer program."""
+    """A ledger cannot be read or trusted: damaged, edited, replaced, locked, missing, or written by a newer version."""
 
     exit_code = 11
 
 
 class BudgetError(CloisterError, ValueError):
-    """A release would pass the privacy budget or a ledger's cap; raised before it is recorded or any noise is drawn."""
+    """A release would exceed the budget or a ledger's cap. Raised before it is recorded or any noise is drawn."""
 
     exit_code = 10
 
 
 class DivergedError(CloisterError, RuntimeError):
-    """Parties that read the same totals derived different questions from them; nothing of that round was added up."""
+    """Parties that read the same totals derived different queries from them, so there is no result."""
 
     exit_code = 13  # 12 is the audit's

@@ -1,6 +1,6 @@
-"""What a local computation reads: batches of records in the public domain [-1, 1]^d.
+"""The input of local computations: batches of records in the public domain [-1, 1]^d.
 
-Every statistic of a party is a reduction over batches, so a table larger than memory is read in a stream, once a round.
+Every statistic of a party is a reduction over batches, so a table larger than memory is streamed, once per round.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Records(Protocol):
 
 
 class ArrayRecords:
-    """Records that are in memory already."""
+    """Records that are already in memory."""
 
     __slots__ = ("_points",)
 
@@ -45,7 +45,7 @@ class ArrayRecords:
 
 
 def iterate_chunks(records: Records, rows: int = 8192) -> Iterator[FloatArray]:
-    """Yield the records in pieces of at most so many, so that what is computed of a piece takes little memory."""
+    """Yield the records in pieces of at most ``rows``, so that intermediate results take little memory."""
     for batch in records.batches():
         for first in range(0, len(batch), rows):
             yield batch[first : first + rows]

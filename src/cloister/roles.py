@@ -1,11 +1,11 @@
-"""Roles without I/O: what every protocol is made of, and all that a runtime needs to know.
+"""Roles without I/O: the parts of every protocol, and all that a runtime needs to know.
 
 A **coordinator** is a generator. It yields an :class:`Ask`, one request per party, and is sent back a mapping with a
 reply or :class:`Dropped` for every party that was asked. What it returns is its result.
 
 A **party** is an object with ``handle(request) -> reply``. It holds that party's private state.
 
-Neither knows of sockets, threads, clocks or files. Party 0 is the coordinator itself; the parties are numbered from 1.
+Neither uses sockets, threads, clocks or files. Number 0 is the coordinator; the parties are numbered from 1.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from typing import Annotated, Protocol, TypeVar
 
 from msgspec import Meta, Struct
 
-from cloister.errors import RemoteProtocolError, TooFewPartiesError
-
 from cloister.crypto import Entropy, Identity
+from cloister.errors import RemoteProtocolError, TooFewPartiesError
 
 COORDINATOR = 0
 PartyNumber = Annotated[int, Meta(ge=1, lt=2**16)]
 
 Message = Struct
-"""Every message is a frozen msgspec struct; which ones a protocol knows is its codec's business."""
+"""Every message is a frozen msgspec struct; a protocol's codec defines which ones exist."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Ask:
     requests: Mapping[int, Message]
     check: Check
     steps: int
-    """How many steps the protocol expects to take in all; for progress only."""
+    """How many steps the protocol expects to take in total; for progress only."""
 
 
 Result = TypeVar("Result")
@@ -67,8 +66,8 @@ class Seat:
 class Party(Protocol):
     """One participant.
 
-    ``handle`` raises :class:`~cloister.errors.RemoteProtocolError` on a request that breaks the protocol, and then has
-    changed no state; any other :class:`~cloister.errors.CloisterError` is a fault on this party's own side.
+    ``handle`` raises :class:`~cloister.errors.RemoteProtocolError` for a request that breaks the protocol and changes
+    no state; any other :class:`~cloister.errors.CloisterError` is a fault on this party's own side.
     """
 
     def handle(self, request: Message) -> Message:

@@ -1,4 +1,4 @@
-"""A6 and A7: masked sums are exact for every set of dropouts, masks are independent and separated by their purpose."""
+"""Masked sums are exact for every set of dropouts, masks are independent and separated by their purpose."""
 
 import hashlib
 import hmac

@@ -1,4 +1,4 @@
-"""A4 as data: every way of being wrong that an audit must notice, and how many runs it takes."""
+"""Every way of being wrong that an audit must notice, and how many runs it takes."""
 
 from __future__ import annotations
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cloister.audit import Attack, Claim, Neighbour, entry_labels, worst_records
-from cloister.audit.worst_cases import WorstRecord, exact_pair, place_contribution
+from cloister.audit import Attack, Claim, Neighbour, WorstRecord, entry_labels, exact_pair, worst_records
+from cloister.audit.worst_cases import place_contribution
 from cloister.crypto import Stream
 from cloister.numeric import FixedPoint
+from cloister.privacy.costs import rho_of_epsilon
 from cloister.privacy.encoder import SumCountEncoder, balance_count_weight
 from cloister.privacy.mechanisms import DiscreteGaussian
 from cloister.privacy.simulation_sampler import SimulationSampler
-from cloister.privacy.zcdp import rho_of_epsilon
 
 GRID = FixedPoint(16)
 DELTA = 1e-5

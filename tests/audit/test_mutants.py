@@ -1,4 +1,4 @@
-"""A4: a sound release is not flagged; every mutant is, at every claim.
+"""A sound release is not flagged; every mutant is, at every claim.
 
 ``CLOISTER_LONG=1 pytest tests/audit`` also audits every mutant without the help of rho, which takes more runs.
 """

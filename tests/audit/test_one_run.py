@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from cloister.audit.one_run import Guesses, audit_one_run, one_run_epsilon_lower_bound, one_run_p_value
+from cloister.audit import audit_one_run
+from cloister.audit.one_run import Guesses, one_run_epsilon_lower_bound, one_run_p_value
 from cloister.errors import ConfigError
 
 OUTCOMES = st.integers(1, 60).flatmap(

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from cloister.audit import Attack, Claim, Neighbour, audit
-from cloister.audit.digits import last_bit_exponents
-from cloister.audit.statistics import check_outputs, fit_statistics
+from cloister.audit.statistics import check_outputs, fit_statistics, last_bit_exponents
 from cloister.crypto import Stream
 from cloister.errors import LocalProtocolError
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cloister.audit.worst_cases import entry_labels, exact_pair, worst_records
+from cloister.audit import entry_labels, exact_pair, worst_records
 from cloister.errors import ConfigError
 from cloister.numeric import FixedPoint
 from cloister.privacy.encoder import SumCountEncoder

@@ -4,8 +4,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloister.crypto import SeededEntropy, SessionKey, SystemEntropy, open_box, seal_box
-from cloister.crypto.sealing import OVERHEAD_BYTES, TAG_BYTES, open_keyed, seal_keyed
+from cloister.crypto import (
+    OVERHEAD_BYTES,
+    TAG_BYTES,
+    SeededEntropy,
+    SessionKey,
+    SystemEntropy,
+    open_box,
+    open_keyed,
+    seal_box,
+    seal_keyed,
+)
 from cloister.errors import RemoteProtocolError
 
 SECRET = bytes(range(32))

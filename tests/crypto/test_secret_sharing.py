@@ -1,4 +1,4 @@
-"""Shamir shares (A8): any threshold of them give the key back, fewer are independent of it."""
+"""Shamir shares: any threshold of them give the key back, fewer are independent of it."""
 
 import itertools
 
@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from cloister.crypto import SeededEntropy, secret_sharing
-from cloister.crypto.secret_sharing import PRIME, SHARE_BYTES, combine_shares, split_secret
+from cloister.crypto import SHARE_BYTES, SeededEntropy, combine_shares, secret_sharing, split_secret
+from cloister.crypto.secret_sharing import PRIME
 from cloister.errors import LocalProtocolError, RemoteProtocolError
 
 
@@ -29,7 +29,7 @@ def test_largest_and_smallest_secrets():
 
 
 def test_fewer_than_the_threshold_are_independent_of_the_secret_exhaustively(monkeypatch):
-    """A8 modulo 7: over all coefficients, any two of four shares with threshold 3 take every value equally often."""
+    """Modulo 7: over all coefficients, any two of four shares with threshold 3 take every value equally often."""
     monkeypatch.setattr(secret_sharing, "PRIME", 7)
     for secret, places in itertools.product(range(7), itertools.combinations([1, 2, 3, 4], 2)):
         seen = [

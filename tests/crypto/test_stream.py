@@ -1,4 +1,4 @@
-"""A7: the keystream is ChaCha20, domains are separated, words cover the whole ring."""
+"""The keystream is ChaCha20, domains are separated, words cover the whole ring."""
 
 import hashlib
 import hmac
@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from cloister.crypto import Stream, derive_key, make_entropy
-from cloister.crypto.stream import encode_context
+from cloister.crypto import Stream, derive_key, encode_context, make_entropy
 from cloister.errors import ConfigError
 
 ALPHA = 1e-6

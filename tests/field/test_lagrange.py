@@ -1,4 +1,4 @@
-"""A8 and the code itself: any t shares say nothing, any l + t say everything, and every large enough set decodes."""
+"""The code: any t shares say nothing, any l + t say everything, and every large enough set decodes."""
 
 import itertools
 from collections import Counter

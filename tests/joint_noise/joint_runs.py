@@ -1,4 +1,4 @@
-"""Plays whole joint samples, and recomputes in the clear what their circuit should have found."""
+"""Runs whole joint samples, and recomputes in the clear what their circuit should have found."""
 
 import numpy as np
 

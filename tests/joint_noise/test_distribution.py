@@ -1,4 +1,4 @@
-"""The noise that comes out is discrete Laplace, at small and large scales, in both rings; mutants are not (A2, A4)."""
+"""The noise that comes out is discrete Laplace, at small and large scales, in both rings; mutants are not."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Who sees what (A5): openings and the shares of all but one party tell nothing; the dealer with openings sees all."""
+"""Who sees what: openings and the shares of all but one party tell nothing; the dealer with openings sees all."""
 
 import numpy as np
 import pytest

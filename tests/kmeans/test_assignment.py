@@ -14,7 +14,6 @@ from scipy.spatial.distance import cdist
 
 from cloister.errors import ConfigError, DataError, InfeasibleError, MissingExtraError
 from cloister.kmeans import (
-    ArrayRecords,
     Assignment,
     ConstrainedEExclusive,
     ConstrainedExclusive,
@@ -24,6 +23,7 @@ from cloister.kmeans import (
     Unconstrained,
     cluster_sums,
 )
+from cloister.records import ArrayRecords
 
 
 def instance(seed: int, n: int, k: int, d: int = 2) -> tuple[np.ndarray, np.ndarray]:

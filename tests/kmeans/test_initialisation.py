@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial.distance import pdist
 from scipy.stats import chisquare
 
-from cloister.crypto.stream import Stream
+from cloister.crypto import Stream
 from cloister.errors import ConfigError
 from cloister.kmeans import (
     kmeans_plus_plus,

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 
 from cloister.errors import ConfigError, DataError
-from cloister.kmeans import ArrayRecords, ClusterSums, cluster_sums, kernel, nearest
+from cloister.kmeans import ClusterSums, cluster_sums, kernel, nearest
+from cloister.records import ArrayRecords
 
 GRID = 2.0**-16
 

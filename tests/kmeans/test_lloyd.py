@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
-from cloister.crypto.stream import Stream
+from cloister.crypto import Stream
 from cloister.errors import ConfigError
-from cloister.kmeans import ArrayRecords, lloyd, nearest, random_records, update_centres, weighted_kmeans
+from cloister.kmeans import lloyd, nearest, random_records, update_centres, weighted_kmeans
 from cloister.kmeans.lloyd import _fit_once
+from cloister.records import ArrayRecords
 
 
 def blobs(seed: int = 0, n: int = 600) -> np.ndarray:

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloister.errors import ConfigError
-from cloister.kmeans import offsets
-from cloister.kmeans.offsets import sum_offsets
+from cloister.kmeans import offsets, sum_offsets
 from cloister.records import ArrayRecords
 from tests.kmeans.test_kernel import SplitRecords, on_grid
 

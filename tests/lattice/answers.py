@@ -5,18 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cloister.crypto import Stream
-from cloister.lattice import (
-    LweBatch,
-    Parameters,
-    SecretKeys,
-    encrypt_public,
-    encrypt_seeded,
-    expand_masks,
-    make_public_keys,
-    sum_bodies,
-)
-from cloister.lattice.inner_product import mirror_weights
-from cloister.lattice.weighted_sums import Products, WeightedSums
+from cloister.lattice.encryption import encrypt_public, encrypt_seeded
+from cloister.lattice.keys import SecretKeys, make_public_keys
+from cloister.lattice.lwe import LweBatch
+from cloister.lattice.parameters import Parameters
+from cloister.lattice.sampling import expand_masks
+from cloister.lattice.weighted_sums import Products, WeightedSums, mirror_weights, sum_bodies
 
 SEED = b"answers of tests must be 32 long"
 

@@ -1,30 +1,121 @@
-"""A collective key: all holders together decrypt, fewer do not; shares are smudged and carry noise."""
+"""Collective keys: the joint coin toss, the public key, and the relinearisation key made in two rounds."""
+
+import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
-from cloister.crypto import Stream
-from cloister.errors import ConfigError, LocalProtocolError, RemoteProtocolError
+from cloister.crypto import SeededEntropy, Stream
+from cloister.errors import LocalProtocolError, RemoteProtocolError
 from cloister.lattice.collective import (
-    choose_smudge_bits,
-    combine_decryptions,
+    RelinearisationHolder,
+    RoundShare,
+    add_round_shares,
     combine_public_shares,
+    combine_relinearisation_key,
+    combine_tosses,
+    draw_toss,
     make_public_share,
-    share_decryption,
 )
-from cloister.lattice.encryption import encrypt_public
-from cloister.lattice.inner_product import mirror_weights
+from cloister.lattice.decryption import DecryptionGuard, combine_decryptions, share_decryption
 from cloister.lattice.keys import SecretKeys
-from cloister.lattice.lwe import LweBatch, rerandomise
-from cloister.lattice.once import DecryptionGuard
+from cloister.lattice.lwe import LweBatch
 from cloister.lattice.parameters import Parameters
+from cloister.lattice.products import encrypt_lsb, multiply, scaling_factor, to_scaled
+from cloister.lattice.relinearisation import relinearise, switch_level
+from cloister.lattice.threshold import ThresholdKeys, share_threshold_decryption, split_keys
+from tests.lattice import slow_products
+from tests.lattice.test_products import draw_messages, lift
 
+SESSION = b"session"
 SEED = bytes(range(32))
 PARAMETERS = Parameters.make(2048, 2, 1 << 12)
-SMUDGE_BITS = 20
+PRODUCTS = Parameters.make(4096, 4, 257)
+LEVEL = 2
+STREAM = "relinearisation"
+
+
+def toss_all(count, session=SESSION):
+    return [draw_toss(session, number, SeededEntropy(number, "toss")) for number in range(count)]
+
+
+def combine(tosses, session=SESSION):
+    return combine_tosses(session, [toss.commitment for toss in tosses], [toss.opening for toss in tosses])
+
+
+def test_known_answers():
+    def part(tag, raw):
+        return tag + len(raw).to_bytes(4, "little") + raw
+
+    openings = [bytes(32), bytes(range(32))]
+    numbers = [number.to_bytes(16, "little") for number in range(3)]
+    commitments = [
+        hashlib.sha256(
+            part(b"s", b"coin toss commitment") + part(b"b", SESSION) + part(b"i", numbers[place]) + part(b"b", opening)
+        ).digest()
+        for place, opening in enumerate(openings)
+    ]
+    wanted = hashlib.sha256(
+        part(b"s", b"coin toss")
+        + part(b"b", SESSION)
+        + part(b"i", numbers[2])
+        + b"".join(part(b"b", opening) for opening in openings)
+    ).digest()
+    assert combine_tosses(SESSION, commitments, openings) == wanted
+
+
+def test_every_party_and_the_session_change_the_seed():
+    tosses = toss_all(3)
+    seeds = {combine(tosses), combine(toss_all(3, b"other"), b"other"), combine(toss_all(2))}
+    for number in range(3):
+        other = list(tosses)
+        other[number] = draw_toss(SESSION, number, SeededEntropy(99, "other"))
+        seeds.add(combine(other))
+    assert len(seeds) == 6
+
+
+@given(st.integers(0, 2), st.integers(0, 255))
+def test_any_changed_bit_of_an_opening_is_refused_and_the_party_named(number, bit):
+    tosses = toss_all(3)
+    openings = [toss.opening for toss in tosses]
+    changed = bytearray(openings[number])
+    changed[bit // 8] ^= 1 << bit % 8
+    openings[number] = bytes(changed)
+    with pytest.raises(RemoteProtocolError, match=f"party {number}") as caught:
+        combine_tosses(SESSION, [toss.commitment for toss in tosses], openings)
+    assert bytes(changed).hex() not in str(caught.value)
+
+
+@given(st.binary(max_size=40), st.binary(max_size=40))
+def test_any_bytes_are_refused_and_nothing_else_is_raised(commitment, opening):
+    with pytest.raises(RemoteProtocolError, match="party 0"):
+        combine_tosses(SESSION, [commitment], [opening])
+
+
+def test_a_copied_commitment_cannot_be_opened_under_another_number():
+    first, second = toss_all(2)
+    with pytest.raises(RemoteProtocolError, match="party 1"):
+        combine_tosses(SESSION, [first.commitment, first.commitment], [first.opening, first.opening])
+    with pytest.raises(RemoteProtocolError, match="party 0"):
+        combine([second, first])
+    with pytest.raises(RemoteProtocolError):
+        combine([first, second], b"another session")
+
+
+def test_openings_wait_for_all_commitments():
+    tosses = toss_all(2)
+    with pytest.raises(LocalProtocolError, match="1 openings for 2"):
+        combine_tosses(SESSION, [toss.commitment for toss in tosses], [tosses[0].opening])
+    with pytest.raises(LocalProtocolError):
+        combine_tosses(SESSION, [], [])
+
+
+def test_a_printed_toss_shows_no_opening():
+    toss = toss_all(1)[0]
+    assert repr(toss.opening) not in repr(toss)
 
 
 def make_holders(count, secrets=2, parameters=PARAMETERS):
@@ -32,76 +123,6 @@ def make_holders(count, secrets=2, parameters=PARAMETERS):
     keys = [SecretKeys.generate(parameters, secrets, stream) for _ in range(count)]
     shares = [make_public_share(key, seed=SEED, stream=stream) for key in keys]
     return keys, combine_public_shares(parameters, SEED, shares)
-
-
-def make_answers(public, integers, seed=1):
-    """Encrypt (A, S) integers in coefficient 0 and keep that coefficient."""
-    parameters, stream = public.parameters, Stream.from_seed(seed, "answers")
-    messages = np.zeros((len(integers), public.count, parameters.degree), dtype=np.int64)
-    messages[:, :, 0] = integers
-    masks, bodies = encrypt_public(public, messages, stream)
-    answers, secrets = messages.shape[:2]
-    batch = LweBatch(
-        parameters=parameters,
-        masks=parameters.ring.inverse(masks),
-        bodies=np.ascontiguousarray(bodies[..., 0].reshape(-1, len(parameters.primes))),
-        mask_of=np.repeat(np.arange(answers), secrets),
-        secret_of=np.tile(np.arange(secrets), answers),
-    )
-    return rerandomise(batch, public, stream)
-
-
-def share(key, batch, number=0, **options):
-    stream = Stream.from_seed(number, "share")
-    guard = options.pop("guard", None) or DecryptionGuard()
-    return share_decryption(key, batch, smudge_bits=SMUDGE_BITS, stream=stream, guard=guard, **options)
-
-
-def exact_phase(key, batch):
-    """<mask, s> from the ternary coefficients, in Python's integers."""
-    rows = mirror_weights(key.ternary.astype(np.int64))
-    q, ring = batch.parameters.modulus, batch.parameters.ring
-    masks = ring.to_integers(np.moveaxis(batch.masks, 1, -1))
-    pairs = zip(batch.mask_of, batch.secret_of, strict=True)
-    return [int((masks[a] * rows[s].astype(object)).sum()) % q for a, s in pairs]
-
-
-@pytest.mark.parametrize("count", [1, 2, 3, 8])
-def test_all_holders_together_decrypt(count):
-    keys, public = make_holders(count)
-    integers = np.array([[2047, -2000], [0, 1], [-7, 512]])
-    batch = make_answers(public, integers)
-    shares = [share(key, batch, number) for number, key in enumerate(keys)]
-    assert combine_decryptions(batch, shares) == integers.ravel().tolist()
-    if count > 1:
-        assert combine_decryptions(batch, shares[1:]) != integers.ravel().tolist()
-
-
-@settings(deadline=None, max_examples=20)
-@given(
-    st.lists(st.integers(-300, 300), min_size=6, max_size=6), st.lists(st.integers(-300, 300), min_size=4, max_size=4)
-)
-def test_each_holders_noise_is_added_to_the_plaintext(noise, plain):
-    keys, public = make_holders(3, secrets=1)
-    batch = make_answers(public, np.array(plain[:2])[:, None])
-    noises = [noise[2 * number : 2 * number + 2] for number in range(3)]
-    shares = [share(key, batch, number, noise=noises[number]) for number, key in enumerate(keys)]
-    assert combine_decryptions(batch, shares) == [plain[i] + sum(n[i] for n in noises) for i in range(2)]
-
-
-def test_a_share_is_the_exact_phase_plus_a_uniform_smudge():
-    """The smudge is drawn anew for every body, fills its whole range, and is all that differs from the phase."""
-    keys, public = make_holders(2, secrets=1)
-    batch = make_answers(public, np.zeros((150, 1)))
-    sent = batch.parameters.ring.to_integers(share(keys[0], batch))
-    q = batch.parameters.modulus
-    smudges = [
-        (int(x) - phase + q // 2) % q - q // 2 for x, phase in zip(sent, exact_phase(keys[0], batch), strict=True)
-    ]
-    places = (np.array(smudges) + 2**SMUDGE_BITS) / 2 ** (SMUDGE_BITS + 1)
-    assert 0 <= places.min() < 0.1
-    assert 0.9 < places.max() < 1
-    assert stats.kstest(places, "uniform").pvalue > 1e-6
 
 
 def test_the_public_key_is_the_sum_of_the_shares_and_an_encryption_of_zero():
@@ -114,89 +135,6 @@ def test_the_public_key_is_the_sum_of_the_shares_and_an_encryption_of_zero():
     assert abs(errors.var() / (3 * 3.2**2) - 1) < 0.25
 
 
-def test_a_second_decryption_is_refused_even_with_other_bodies():
-    keys, public = make_holders(2)
-    batch = make_answers(public, np.array([[1, 2], [3, 4]]))
-    guard = DecryptionGuard()
-    share(keys[0], batch, guard=guard)
-    other = LweBatch(
-        parameters=PARAMETERS,
-        masks=batch.masks[:1],
-        bodies=batch.bodies[:1] ^ np.uint32(1),
-        mask_of=np.array([0]),
-        secret_of=np.array([1]),
-    )
-    for again in (batch, other):
-        with pytest.raises(RemoteProtocolError, match="decrypted once"):
-            share(keys[0], again, guard=guard)
-
-
-def test_two_bodies_for_one_mask_and_secret_are_refused_and_not_remembered():
-    keys, public = make_holders(1)
-    batch = make_answers(public, np.array([[1, 2]]))
-    doubled = LweBatch(
-        parameters=PARAMETERS,
-        masks=batch.masks,
-        bodies=batch.bodies,
-        mask_of=np.zeros(2, int),
-        secret_of=np.zeros(2, int),
-    )
-    guard = DecryptionGuard()
-    with pytest.raises(RemoteProtocolError, match="belong to two"):
-        share(keys[0], doubled, guard=guard)
-    unknown = LweBatch(
-        parameters=PARAMETERS,
-        masks=batch.masks,
-        bodies=batch.bodies,
-        mask_of=np.zeros(2, int),
-        secret_of=np.array([0, 2]),
-    )
-    with pytest.raises(RemoteProtocolError, match="one of the 2 secrets"):
-        share(keys[0], unknown, guard=guard)
-    assert guard.masks_spent == 0
-    share(keys[0], batch, guard=guard)
-
-
-def test_ciphertexts_of_another_ring_are_refused():
-    keys, _ = make_holders(1)
-    parameters = Parameters.make(4096, 2, 1 << 12)
-    _, public = make_holders(1, parameters=parameters)
-    with pytest.raises(RemoteProtocolError, match="first primes of the key"):
-        share(keys[0], make_answers(public, np.array([[1, 2]])))
-
-
-def test_noise_must_be_one_integer_a_body():
-    keys, public = make_holders(1)
-    guard = DecryptionGuard()
-    with pytest.raises(LocalProtocolError, match="one integer for each of 2"):
-        share(keys[0], make_answers(public, np.array([[1, 2]])), noise=[1], guard=guard)
-    assert guard.masks_spent == 0
-
-
-@settings(deadline=None, max_examples=60)
-@given(
-    st.sampled_from([np.uint32, np.int64, np.float64]),
-    st.sampled_from([(2, 2), (2, 1), (1, 2), (4,), (2, 2, 1)]),
-    st.integers(0, 2**32 - 1),
-)
-def test_shares_off_the_wire_are_accepted_or_refused_by_name(dtype, shape, value):
-    keys, public = make_holders(1)
-    batch = make_answers(public, np.array([[1, 2]]))
-    wire = np.full(shape, value).astype(dtype)
-    valid = dtype is np.uint32 and shape == (2, 2) and value < min(PARAMETERS.primes)
-    try:
-        combine_decryptions(batch, [share(keys[0], batch), wire])
-        assert valid
-    except RemoteProtocolError as error:
-        assert not valid
-        assert "holder 1" in str(error)
-        assert value < 10 or str(value) not in str(error)
-    bad = np.full((2, 2, 2048), value).astype(np.uint32)
-    if value >= max(PARAMETERS.primes):
-        with pytest.raises(RemoteProtocolError, match="holder 1"):
-            combine_public_shares(PARAMETERS, SEED, [public.bodies, bad])
-
-
 def test_malformed_public_shares():
     _, public = make_holders(1)
     with pytest.raises(RemoteProtocolError, match="holder 1"):
@@ -205,7 +143,114 @@ def test_malformed_public_shares():
         combine_public_shares(PARAMETERS, SEED, [])
 
 
-def test_smudges_hide_the_error_and_fit_the_room():
-    assert choose_smudge_bits(error_bound=2.0**20, room=2.0**62, smudgers=4) == 60
-    with pytest.raises(ConfigError, match=r"4 smudges of 2\^60 .* 1\.0 bits are lacking"):
-        choose_smudge_bits(error_bound=2.0**20, room=2.0**61, smudgers=4)
+def make_key(keys, parameters=PRODUCTS):
+    holders = [
+        RelinearisationHolder(key, seed=SEED, stream=Stream.from_seed(number, STREAM))
+        for number, key in enumerate(keys)
+    ]
+    first = add_round_shares(parameters, [holder.share_first() for holder in holders])
+    second = add_round_shares(parameters, [holder.share_second(first) for holder in holders])
+    return combine_relinearisation_key(parameters, first, second)
+
+
+def make_answer(public, key):
+    """Coefficient 0 of a product, as an ordinary answer at a lower level; and what it must decrypt to."""
+    t, stream = PRODUCTS.plaintext_modulus, Stream.from_seed(3, "encrypt")
+    left, right = (draw_messages(PRODUCTS, 1, seed) for seed in (4, 5))
+    dropped = PRODUCTS.primes[LEVEL] * PRODUCTS.primes[LEVEL + 1]
+    lower = Parameters(degree=4096, primes=PRODUCTS.primes[:LEVEL], plaintext_modulus=t)
+    factor = scaling_factor(lower) * dropped % t
+    pairs = np.array([[0, 0]])
+    product = multiply(encrypt_lsb(public, left, stream, factor=factor), encrypt_lsb(public, right, stream), pairs)
+    scaled = to_scaled(switch_level(relinearise(product, key), LEVEL))
+    batch = LweBatch(
+        parameters=lower,
+        masks=lower.ring.inverse(scaled.masks),
+        bodies=np.ascontiguousarray(scaled.bodies[:, 0, :, 0]),
+        mask_of=np.array([0]),
+        secret_of=np.array([0]),
+    )
+    wanted = slow_products.negacyclic(left[0].tolist(), right[0].tolist(), t)[0]
+    return batch, [slow_products.centre(wanted, t)]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_products_decrypt_under_the_collective_key(count):
+    keys, public = make_holders(count, secrets=1, parameters=PRODUCTS)
+    batch, wanted = make_answer(public, make_key(keys))
+    shares = [
+        share_decryption(key, batch, smudge_bits=20, stream=Stream.from_seed(n, "s"), guard=DecryptionGuard())
+        for n, key in enumerate(keys)
+    ]
+    assert combine_decryptions(batch, shares) == wanted
+
+
+def test_products_decrypt_under_the_threshold_key():
+    keys, public = make_holders(3, secrets=1, parameters=PRODUCTS)
+    batch, wanted = make_answer(public, make_key(keys))
+    sent = [split_keys(key, threshold=2, holders=3, stream=Stream.from_seed(7, "split")) for key in keys]
+    for members in ((0, 1), (2, 0), (1, 2)):
+        shares = []
+        for number in members:
+            points = ThresholdKeys(PRODUCTS, [part[number] for part in sent], number=number, threshold=2)
+            stream, guard = Stream.from_seed(number, "s"), DecryptionGuard()
+            shares.append(
+                share_threshold_decryption(points, batch, members=members, smudge_bits=20, stream=stream, guard=guard)
+            )
+        assert combine_decryptions(batch, shares) == wanted
+
+
+def test_the_key_encrypts_the_square_of_the_sum():
+    keys, _ = make_holders(2, secrets=1, parameters=PRODUCTS)
+    key = make_key(keys)
+    secret, q, t = sum(key.ternary[0].astype(int) for key in keys).tolist(), PRODUCTS.modulus, 257
+    square = slow_products.negacyclic(secret, secret, q)
+    prime = PRODUCTS.primes[1]
+    gadget = q // prime * pow(q // prime, -1, prime)
+    mask, body = lift(key, key.masks)[1], lift(key, key.bodies)[1]
+    rest = slow_products.phase(mask, slow_products.add(body, [-gadget * x for x in square], q), secret, q)
+    assert not any(x % t for x in rest)
+    errors = np.array([x // t for x in rest])
+    # s e0 + u e1: 2 N coefficients of variance (2 * 2/3)(2 * 3.2^2).
+    assert abs(errors.std() / np.sqrt(2 * 4096 * (4 / 3) * 2 * 3.2**2) - 1) < 0.15
+
+
+def test_shares_show_no_secret_row():
+    """Without the error or the mask a share would be a multiple of the secret; two runs must have nothing in common."""
+    keys, _ = make_holders(1, secrets=1, parameters=PRODUCTS)
+    runs = [
+        RelinearisationHolder(keys[0], seed=SEED, stream=Stream.from_seed(number, STREAM)).share_first()
+        for number in (1, 2)
+    ]
+    assert (runs[0].first == runs[1].first).mean() < 1e-3
+    assert (runs[0].second == runs[1].second).mean() < 1e-3
+
+
+def test_each_round_once_and_in_order():
+    keys, _ = make_holders(1, secrets=1, parameters=PRODUCTS)
+    holder = RelinearisationHolder(keys[0], seed=SEED, stream=Stream.from_seed(1, STREAM))
+    nothing = np.zeros((len(PRODUCTS.primes), len(PRODUCTS.primes), 4096), dtype=np.uint32)
+    with pytest.raises(LocalProtocolError, match="follows the first"):
+        holder.share_second(RoundShare(first=nothing, second=nothing))
+    total = holder.share_first()
+    with pytest.raises(LocalProtocolError, match="first round once"):
+        holder.share_first()
+    with pytest.raises(RemoteProtocolError, match="sum of the first round"):
+        holder.share_second(replace(total, first=total.first | np.uint32(1 << 31)))
+    holder.share_second(total)
+    for again in (lambda: holder.share_second(total), holder.share_first):
+        with pytest.raises(LocalProtocolError):
+            again()
+    two, _ = make_holders(1, secrets=2, parameters=PRODUCTS)
+    with pytest.raises(LocalProtocolError, match="one secret"):
+        RelinearisationHolder(two[0], seed=SEED, stream=Stream.from_seed(1, STREAM))
+
+
+def test_malformed_shares_name_their_holder():
+    keys, _ = make_holders(1, secrets=1, parameters=PRODUCTS)
+    good = RelinearisationHolder(keys[0], seed=SEED, stream=Stream.from_seed(1, STREAM)).share_first()
+    for bad in (replace(good, second=good.second[:1]), replace(good, first=good.first | np.uint32(1 << 31))):
+        with pytest.raises(RemoteProtocolError, match="holder 1"):
+            add_round_shares(PRODUCTS, [good, bad])
+    with pytest.raises(LocalProtocolError):
+        add_round_shares(PRODUCTS, [])

@@ -7,16 +7,10 @@ from hypothesis import strategies as st
 
 from cloister.crypto import Stream
 from cloister.errors import ConfigError
-from cloister.lattice import (
-    ERROR_MAX,
-    Parameters,
-    SecretKeys,
-    decrypt,
-    encrypt_public,
-    encrypt_seeded,
-    expand_masks,
-    make_public_keys,
-)
+from cloister.lattice.encryption import decrypt, encrypt_public, encrypt_seeded
+from cloister.lattice.keys import SecretKeys, make_public_keys
+from cloister.lattice.parameters import Parameters
+from cloister.lattice.sampling import ERROR_MAX, expand_masks
 from tests.lattice import reference
 from tests.lattice.answers import quotient_is_small
 

@@ -5,24 +5,21 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from cloister.crypto import Stream
 from cloister.errors import ConfigError, LocalProtocolError, RemoteProtocolError
-from cloister.lattice.collective import choose_smudge_bits, combine_decryptions, share_decryption
+from cloister.lattice.decryption import DecryptionGuard, choose_smudge_bits, combine_decryptions, share_decryption
 from cloister.lattice.encryption import decrypt
-from cloister.lattice.inner_product import sum_bodies
-from cloister.lattice.joint_cells import encode_slots, encode_weights, encrypt_indicators, joint_cells
-from cloister.lattice.levels import restrict_public_keys, restrict_secret_keys
+from cloister.lattice.joint_cells import encrypt_indicators, joint_cells
+from cloister.lattice.keys import restrict_public_keys, restrict_secret_keys
 from cloister.lattice.lwe import LweBatch, rerandomise
-from cloister.lattice.once import DecryptionGuard
 from cloister.lattice.product_plan import JointLoad, choose_product_plan
 from cloister.lattice.relinearisation import make_relinearisation_key
 from cloister.lattice.ring import Ring
+from cloister.lattice.slots import encode_weights
+from cloister.lattice.weighted_sums import sum_bodies
 from tests.lattice.answers import accumulate_masks
-from tests.lattice.test_collective import make_holders
-from tests.lattice.test_collective_relinearisation import make_key
+from tests.lattice.test_collective import make_holders, make_key
 from tests.lattice.test_products import SEED, make_keys
 
 DEGREE = 8192
@@ -109,19 +106,6 @@ def test_every_cell_of_every_record_is_the_product_of_its_indicators():
     got = slots.forward(slots.reduce(plain))[:, 0]
     for place, (i, j) in enumerate(product(range(2), range(3))):
         assert np.array_equal(got[place], indicators[0][i] * indicators[1][j])
-
-
-@settings(deadline=None, max_examples=25)
-@given(st.integers(0, 2**32), st.sampled_from([(2, 5), (8, 17), (16, 97), (64, 257)]))
-def test_encoded_weights_sum_over_slots(seed, ring):
-    degree, t = ring
-    rng = np.random.default_rng(seed)
-    weights, slots = rng.integers(-50, 50, (2, degree))
-    coefficients = encode_slots(degree, t, slots)
-    encoded = encode_weights(degree, t, weights)
-    assert encoded.dtype == np.int32
-    assert max(np.abs(encoded).max(), np.abs(coefficients).max()) <= t // 2
-    assert (int(encoded.astype(np.int64) @ coefficients) - int(weights @ slots)) % t == 0
 
 
 def test_what_is_not_as_the_plan_says_is_refused_by_name():

@@ -5,7 +5,10 @@ import pytest
 
 from cloister.crypto import Stream
 from cloister.errors import ConfigError, LocalProtocolError
-from cloister.lattice import ERROR_MAX, Parameters, PublicKeys, SecretKeys, encrypt_seeded, make_public_keys
+from cloister.lattice.encryption import encrypt_seeded
+from cloister.lattice.keys import PublicKeys, SecretKeys, make_public_keys
+from cloister.lattice.parameters import Parameters
+from cloister.lattice.sampling import ERROR_MAX
 from tests.lattice import reference
 
 PARAMETERS = Parameters.make(2048, 2, 2**16)

@@ -8,20 +8,18 @@ from scipy import stats
 
 from cloister.crypto import Stream
 from cloister.errors import ConfigError
-from cloister.lattice import (
-    Load,
+from cloister.lattice.lwe import (
     LweBatch,
-    Parameters,
     SmallLweBatch,
     add_error,
     add_plain,
-    choose_switch_bits,
     decrypt_lwe,
     draw_flood,
-    flood_reach_max,
     rerandomise,
     switch_modulus,
 )
+from cloister.lattice.noise import choose_switch_bits, flood_reach_max
+from cloister.lattice.parameters import Load, Parameters
 from tests.lattice.answers import make_answers, make_keys, quotient_is_small
 
 ALPHA = 1e-6

@@ -4,33 +4,32 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from cloister.crypto import Stream
-from cloister.lattice import (
-    Load,
-    LweBatch,
-    Parameters,
-    choose_switch_bits,
-    encrypt_public,
-    error_bound,
-    flood_std_max,
-    hint_flood_std_min,
-    rerandomise,
-    sum_bodies,
-    switch_modulus,
-)
-from cloister.lattice.inner_product import mirror_weights
+from cloister.errors import ConfigError
+from cloister.lattice.encryption import encrypt_public
+from cloister.lattice.lwe import LweBatch, rerandomise, switch_modulus
 from cloister.lattice.noise import (
     FLOOD_REACH_STD,
     answer_error_bound,
+    choose_parameters,
+    choose_switch_bits,
+    error_bound,
     flood_reach_max,
+    flood_std_max,
+    hint_flood_std_min,
     rerandomisation_bound,
     statistical_flood_bits,
     switching_bound,
 )
+from cloister.lattice.parameters import Load, Parameters, check_security
+from cloister.lattice.weighted_sums import mirror_weights, sum_bodies
 from tests.lattice.answers import accumulate_masks, make_answers, make_keys, measure_errors
 
 PARAMETERS = Parameters.make(2048, 2, 2**24)
+ROUND = Load(sum_max=100_000 * 2**8, terms=1_600_000, weight_max=2**8)  # n = 100,000, 16 cells, 8 fractional bits
 
 
 def load_of(*, terms=3 * 2 * 2048, weight_max=200, **more):
@@ -140,3 +139,47 @@ def test_bounds_grow_as_they_must():
         2 * switching_bound(PARAMETERS, load_of(), 30),
         rel_tol=0.01,
     )
+
+
+def test_published_round_fits_54_bits_and_statistical_flooding_108():
+    assert choose_parameters(ROUND).modulus_bits == 54
+    flooded = choose_parameters(ROUND, flood_distance_bits=40)
+    assert (flooded.degree, flooded.modulus_bits) == (4096, 108)
+    assert 2 ** statistical_flood_bits(flooded, ROUND, 40) < flood_reach_max(flooded, ROUND)
+
+
+def test_a_public_key_costs_more():
+    public = Load(sum_max=ROUND.sum_max, terms=ROUND.terms, weight_max=ROUND.weight_max, public_key=True)
+    assert choose_parameters(public).modulus_bits == 81
+
+
+loads = st.builds(
+    Load,
+    sum_max=st.integers(1, 2**60),
+    terms=st.integers(1, 2**36),
+    weight_max=st.integers(1, 2**20),
+    key_holders=st.integers(1, 50),
+    public_key=st.booleans(),
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(loads, st.floats(0, 1e30))
+def test_what_is_chosen_is_secure_and_has_the_room(load, flood_std):
+    parameters = choose_parameters(load, flood_std_min=flood_std)
+    check_security(parameters.degree, parameters.modulus)
+    assert parameters.plaintext_modulus > 2 * load.sum_max
+    assert parameters.plaintext_modulus <= 4 * load.sum_max
+    assert flood_std_max(parameters, load) >= flood_std
+    assert flood_reach_max(parameters, load) < parameters.delta / 2
+
+
+@pytest.mark.parametrize("sum_max", [2**200, 2**213, 2**300])
+def test_loads_that_fit_no_ring_are_refused_with_numbers(sum_max):
+    with pytest.raises(ConfigError, match=r"sums up to 2\^\d+ .* 216 bits; about \d+ bits are lacking"):
+        choose_parameters(Load(sum_max=sum_max, terms=2**30, weight_max=2**20))
+
+
+def test_floods_that_fit_no_ring_are_refused():
+    with pytest.raises(ConfigError, match="bits are lacking"):
+        choose_parameters(ROUND, flood_std_min=2.0**200)

@@ -5,7 +5,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cloister.lattice.ntt import compile_loop, multiply_lazy, reduce_wide, subtract_once
-from cloister.lattice.primes import find_primes
+from cloister.lattice.ring import find_primes
 
 primes = st.sampled_from([17, 97, 65537, *find_primes(2048, 2), *find_primes(8192, 8)])
 TOP = find_primes(2048, 1)[0]

@@ -4,7 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloister.errors import ConfigError, RemoteProtocolError
-from cloister.lattice import Parameters, pack_residues, pack_words, unpack_residues, unpack_words
+from cloister.lattice.packing import pack_residues, pack_words, unpack_residues, unpack_words
+from cloister.lattice.parameters import Parameters
 
 PARAMETERS = Parameters.make(2048, 2, 2**16)
 

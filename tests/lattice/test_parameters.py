@@ -1,21 +1,34 @@
+"""Parameters: within the standard's table, of proper primes, and loads with positive bounds."""
+
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from cloister.errors import ConfigError
-from cloister.lattice import (
-    Load,
-    Parameters,
-    check_security,
+from cloister.lattice.noise import (
     choose_parameters,
     choose_switch_bits,
-    flood_reach_max,
-    flood_std_max,
-    statistical_flood_bits,
 )
-from cloister.lattice.primes import find_primes
+from cloister.lattice.parameters import Load, Parameters, check_security
+from cloister.lattice.ring import find_primes
 
-ROUND = Load(sum_max=100_000 * 2**8, terms=1_600_000, weight_max=2**8)  # n = 100,000, 16 cells, 8 fractional bits
+
+@pytest.mark.parametrize(("degree", "bits"), [(2048, 54), (4096, 109), (8192, 218)])
+def test_the_table_is_a_ceiling(degree, bits):
+    check_security(degree, 2**bits - 1)
+    with pytest.raises(ConfigError, match=f"at most {bits} bits .* got {bits + 1}"):
+        check_security(degree, 2**bits)
+
+
+@pytest.mark.parametrize("degree", [1024, 2049, 16384, 0])
+def test_unknown_degrees_are_refused(degree):
+    with pytest.raises(ConfigError, match="must be one of 2048, 4096, 8192"):
+        check_security(degree, 2**20)
+
+
+@pytest.mark.parametrize(("degree", "most"), [(2048, 2), (4096, 4), (8192, 8)])
+def test_parameters_stop_at_the_table(degree, most):
+    assert Parameters.make(degree, most, 1024).modulus_bits <= {2048: 54, 4096: 109, 8192: 218}[degree]
+    with pytest.raises(ConfigError, match="128-bit security"):
+        Parameters(degree=degree, primes=find_primes(degree, most + 1), plaintext_modulus=1024)
 
 
 def test_properties():
@@ -41,50 +54,6 @@ def test_properties():
 def test_refused(changes, message):
     with pytest.raises(ConfigError, match=message):
         Parameters(**{"degree": 2048, "primes": find_primes(2048, 2), "plaintext_modulus": 1024} | changes)
-
-
-def test_published_round_fits_54_bits_and_statistical_flooding_108():
-    assert choose_parameters(ROUND).modulus_bits == 54
-    flooded = choose_parameters(ROUND, flood_distance_bits=40)
-    assert (flooded.degree, flooded.modulus_bits) == (4096, 108)
-    assert 2 ** statistical_flood_bits(flooded, ROUND, 40) < flood_reach_max(flooded, ROUND)
-
-
-def test_a_public_key_costs_more():
-    public = Load(sum_max=ROUND.sum_max, terms=ROUND.terms, weight_max=ROUND.weight_max, public_key=True)
-    assert choose_parameters(public).modulus_bits == 81
-
-
-loads = st.builds(
-    Load,
-    sum_max=st.integers(1, 2**60),
-    terms=st.integers(1, 2**36),
-    weight_max=st.integers(1, 2**20),
-    key_holders=st.integers(1, 50),
-    public_key=st.booleans(),
-)
-
-
-@settings(deadline=None, max_examples=60)
-@given(loads, st.floats(0, 1e30))
-def test_what_is_chosen_is_secure_and_has_the_room(load, flood_std):
-    parameters = choose_parameters(load, flood_std_min=flood_std)
-    check_security(parameters.degree, parameters.modulus)
-    assert parameters.plaintext_modulus > 2 * load.sum_max
-    assert parameters.plaintext_modulus <= 4 * load.sum_max
-    assert flood_std_max(parameters, load) >= flood_std
-    assert flood_reach_max(parameters, load) < parameters.delta / 2
-
-
-@pytest.mark.parametrize("sum_max", [2**200, 2**213, 2**300])
-def test_loads_that_fit_no_ring_are_refused_with_numbers(sum_max):
-    with pytest.raises(ConfigError, match=r"sums up to 2\^\d+ .* 216 bits; about \d+ bits are lacking"):
-        choose_parameters(Load(sum_max=sum_max, terms=2**30, weight_max=2**20))
-
-
-def test_floods_that_fit_no_ring_are_refused():
-    with pytest.raises(ConfigError, match="bits are lacking"):
-        choose_parameters(ROUND, flood_std_min=2.0**200)
 
 
 @pytest.mark.parametrize("name", ["sum_max", "terms", "weight_max", "key_holders"])

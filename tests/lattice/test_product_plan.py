@@ -1,15 +1,24 @@
-"""Plans: secure, right by their own bound, cheapest first, and refused with numbers."""
+"""Plans are secure, right by their own bound and cheapest first; predicted errors of products against measured ones."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cloister.crypto import Stream
 from cloister.errors import ConfigError
-from cloister.lattice.primes import is_prime
-from cloister.lattice.product_plan import JointLoad, choose_product_plan, find_slot_prime
-from cloister.lattice.standard import MODULUS_BITS_MAX
+from cloister.lattice.noise import TAIL
+from cloister.lattice.parameters import MODULUS_BITS_MAX, Parameters
+from cloister.lattice.product_plan import JointLoad, ProductNoise, choose_product_plan, find_slot_prime
+from cloister.lattice.products import encrypt_lsb, multiply
+from cloister.lattice.relinearisation import make_relinearisation_key, relinearise, switch_level
+from cloister.lattice.ring import is_prime
+from tests.lattice.test_collective import make_holders, make_key
+from tests.lattice.test_products import SEED, draw_messages
 
 EIGHTS = JointLoad(records=100_000, cells=(8, 8, 8), sum_max=100_000 * 256, key_holders=3)
+PARAMETERS = Parameters.make(4096, 4, 65537)  # four primes, as the collective key of the other tests
+SLACK = 2.0**8  # bounds hold for 2^40 sessions and any weights; they must not be vacuous
 
 
 @settings(deadline=None, max_examples=40)
@@ -78,3 +87,68 @@ def test_slot_primes():
     assert find_slot_prime(1) == 65537
     assert find_slot_prime(65537) == 114689
     assert find_slot_prime(65536) == 65537
+
+
+def normalise(keys, batch):
+    """v / t as floats (C, N), from the sum of the secrets."""
+    ring = batch.parameters.ring
+    secret = ring.forward(ring.reduce(sum(key.ternary[0].astype(np.int64) for key in keys)))
+    rest = ring.inverse(ring.subtract(batch.bodies, ring.multiply(batch.masks, secret)))
+    return ring.to_integers(np.moveaxis(rest, -2, -1)).astype(float) / batch.parameters.plaintext_modulus
+
+
+def measure_reach(polynomials):
+    """Largest |g(zeta)| over the roots of X^N + 1: a Fourier transform after a twist."""
+    degree = polynomials.shape[1]
+    return np.abs(np.fft.fft(polynomials * np.exp(1j * np.pi * np.arange(degree) / degree))).max()
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_errors_reach_no_further_than_predicted(count):
+    keys, public = make_holders(count, secrets=1, parameters=PARAMETERS)
+    stream = Stream.from_seed(3, "encrypt")
+    noise = ProductNoise(degree=4096, plaintext_modulus=65537, key_holders=count, polynomials=32)
+    left, right = (encrypt_lsb(public, draw_messages(PARAMETERS, 2, seed), stream) for seed in (4, 5))
+    fresh = noise.uploaded_reach(1)
+    assert measure_reach(normalise(keys, left)) < fresh < SLACK * measure_reach(normalise(keys, left))
+    dropped = float(PARAMETERS.primes[3])
+    left, right = switch_level(left, 3), switch_level(right, 3)
+    uploaded = noise.uploaded_reach(dropped)
+    assert measure_reach(normalise(keys, left)) < uploaded < SLACK * measure_reach(normalise(keys, left))
+    key = make_key_for(keys, stream)
+    product = relinearise(multiply(left, right, np.array([[0, 0], [1, 1]])), key)
+    reach = noise.product_reach(uploaded, uploaded, 3)
+    measured = measure_reach(normalise(keys, product))
+    assert measured < reach < SLACK**2 * measured
+    lower = switch_level(product, 2)
+    divided = noise.divided_reach(reach, float(PARAMETERS.primes[2]))
+    measured = measure_reach(normalise(keys, lower))
+    assert measured < divided < SLACK**2 * measured
+
+
+def make_key_for(keys, stream):
+    """One holder's key, or the collective one, for these primes and this plaintext modulus."""
+    if len(keys) == 1:
+        return make_relinearisation_key(keys[0], seed=SEED, stream=stream)
+    return make_key(keys, PARAMETERS)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_error_of_relinearisation_is_within_its_proxy(count):
+    """Relinearise products with small phases: what is then seen is the digits' error alone."""
+    keys, public = make_holders(count, secrets=1, parameters=PARAMETERS)
+    stream = Stream.from_seed(3, "encrypt")
+    noise = ProductNoise(degree=4096, plaintext_modulus=65537, key_holders=count, polynomials=32)
+    messages = draw_messages(PARAMETERS, 1)
+    batch = multiply(*(encrypt_lsb(public, messages, stream) for _ in range(2)), np.array([[0, 0]]))
+    after = relinearise(batch, make_key_for(keys, stream))
+    ring = PARAMETERS.ring
+    secret = ring.forward(ring.reduce(sum(key.ternary[0].astype(np.int64) for key in keys)))
+    square = ring.multiply(ring.multiply(secret, secret), batch.squares)
+    before = ring.add(ring.subtract(batch.bodies, ring.multiply(batch.masks, secret)), square)
+    change = ring.subtract(ring.subtract(after.bodies, ring.multiply(after.masks, secret)), before)
+    errors = ring.to_integers(np.moveaxis(ring.inverse(change), -2, -1)).astype(float) / 65537
+    assert not (errors % 1).any()
+    proxy = noise.relinearisation_proxy(4)
+    assert errors.std() < proxy < SLACK * errors.std()
+    assert np.abs(errors).max() < TAIL * proxy

@@ -7,17 +7,17 @@ import pytest
 from scipy import stats
 
 from cloister.crypto import Stream
-from cloister.lattice import (
+from cloister.lattice.parameters import Parameters
+from cloister.lattice.ring import Ring
+from cloister.lattice.sampling import (
     ERROR_MAX,
     ERROR_STD,
-    Parameters,
-    Ring,
+    ERROR_TABLE,
     draw_errors,
     draw_ternary,
     expand_masks,
     expand_uniform,
 )
-from cloister.lattice.sampling import ERROR_TABLE
 from tests.lattice import reference
 
 ALPHA = 1e-6

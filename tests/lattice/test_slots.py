@@ -1,3 +1,5 @@
+"""Slots: codecs, products slot by slot, and weights that sum over slots."""
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -6,11 +8,16 @@ from scipy import stats
 
 from cloister.crypto import Stream
 from cloister.errors import ConfigError
-from cloister.lattice import Parameters, Ring, SlotCodec, decrypt, encrypt_public, encrypt_seeded, expand_masks
-from cloister.lattice.primes import find_primes
+from cloister.lattice.encryption import decrypt, encrypt_public, encrypt_seeded
+from cloister.lattice.parameters import Parameters
+from cloister.lattice.ring import Ring, find_primes
+from cloister.lattice.sampling import expand_masks
 from cloister.lattice.slots import (
     SLOT_MODULUS,
     RlweCiphertext,
+    SlotCodec,
+    encode_slots,
+    encode_weights,
     flood_rlwe,
     multiply_plain,
     rerandomise_rlwe,
@@ -98,3 +105,16 @@ def test_rerandomisation_makes_the_mask_fresh_and_keeps_the_message():
     assert not quotient_is_small(PARAMETERS, added, PUBLIC.mask)
     with pytest.raises(ConfigError, match="shape of the public keys"):
         rerandomise_rlwe(RlweCiphertext(mask=masks[0], bodies=bodies[0, :1]), PUBLIC, Stream.from_seed(1, "x"))
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(0, 2**32), st.sampled_from([(2, 5), (8, 17), (16, 97), (64, 257)]))
+def test_encoded_weights_sum_over_slots(seed, ring):
+    degree, t = ring
+    rng = np.random.default_rng(seed)
+    weights, slots = rng.integers(-50, 50, (2, degree))
+    coefficients = encode_slots(degree, t, slots)
+    encoded = encode_weights(degree, t, weights)
+    assert encoded.dtype == np.int32
+    assert max(np.abs(encoded).max(), np.abs(coefficients).max()) <= t // 2
+    assert (int(encoded.astype(np.int64) @ coefficients) - int(weights @ slots)) % t == 0

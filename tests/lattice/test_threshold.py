@@ -7,8 +7,7 @@ import pytest
 
 from cloister.crypto import Stream
 from cloister.errors import ConfigError, LocalProtocolError, RemoteProtocolError
-from cloister.lattice.collective import combine_decryptions
-from cloister.lattice.once import DecryptionGuard
+from cloister.lattice.decryption import DecryptionGuard, combine_decryptions
 from cloister.lattice.ring import Ring
 from cloister.lattice.threshold import (
     ThresholdKeys,
@@ -17,7 +16,8 @@ from cloister.lattice.threshold import (
     share_threshold_decryption,
     split_keys,
 )
-from tests.lattice.test_collective import PARAMETERS, make_answers, make_holders
+from tests.lattice.test_collective import PARAMETERS, make_holders
+from tests.lattice.test_decryption import make_answers
 
 SMUDGE_BITS = 20
 
@@ -64,7 +64,7 @@ def test_the_points_interpolate_the_sum_of_the_secrets():
 
 @pytest.mark.parametrize("threshold", [2, 3])
 def test_fewer_than_the_threshold_are_independent_of_the_secret_exhaustively(threshold):
-    """A8 modulo 5, four holders: over all coefficients any t - 1 shares take every value equally often."""
+    """Modulo 5, four holders: over all coefficients any t - 1 shares take every value equally often."""
     ring = Ring(2, (5,))
     for secret, places in itertools.product(range(5), itertools.combinations(range(1, 5), threshold - 1)):
         seen = []

@@ -3,9 +3,13 @@
 import numpy as np
 from scipy import special, stats
 
-from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace
-from cloister.privacy.polya import PolyaDifference
-from cloister.privacy.variance import compute_variance
+from cloister.privacy.mechanisms import (
+    DiscreteGaussian,
+    DiscreteGaussianSum,
+    DiscreteLaplace,
+    PolyaDifference,
+    compute_variance,
+)
 
 ALPHA = 1e-6
 LEAST_EXPECTED = 100.0  # in a cell of a chi-square test, so that its approximation holds far out

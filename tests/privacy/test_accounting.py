@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloister.errors import BudgetError, ConfigError, LocalProtocolError
-from cloister.privacy.accounting import Accountant, Spent
-from cloister.privacy.costs import rho_of
+from cloister.privacy.accounting import Accountant, Spent, compose_plan
+from cloister.privacy.costs import epsilon_of_rho, rho_of
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Release
 from cloister.privacy.units import Budget, Sensitivity
-from cloister.privacy.zcdp import epsilon_of_rho
 
 ONE = Sensitivity(l1=1, l2_squared=1)
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
@@ -147,7 +146,7 @@ def test_threads_cannot_spend_more_than_the_budget_together(monkeypatch):
         time.sleep(1e-4)  # lets another thread in, in the middle of a charge
         return rho_of(item)
 
-    monkeypatch.setattr("cloister.privacy.composition.rho_of", slow_rho_of)
+    monkeypatch.setattr("cloister.privacy.accounting.rho_of", slow_rho_of)
     accountant = Accountant(BUDGET)
     refused = []
 
@@ -188,3 +187,44 @@ def test_copies_of_an_accountant_are_the_same_accountant():
     assert copy.deepcopy([accountant])[0] is accountant
     with pytest.raises(TypeError, match="would spend the budget again"):
         accountant.__reduce__()
+
+
+def plan_of(sigma, count=5):
+    return [release(DiscreteGaussian(sigma=sigma), name=f"round {i}") for i in range(count)]
+
+
+def test_a_plan_is_checked_at_once():
+    with pytest.raises(BudgetError, match="asked for 5 releases"):
+        Accountant(BUDGET, plan=plan_of(5.0))
+    with pytest.raises(ConfigError, match="delta = 0"):
+        Accountant(Budget(epsilon=1, delta=0), plan=plan_of(100.0))
+
+
+def test_a_plan_may_use_what_adaptive_releases_may_not():
+    plan = plan_of(9.6)
+    adaptive = Accountant(BUDGET)
+    for item in plan[:-1]:
+        adaptive.charge(item)
+    with pytest.raises(BudgetError):
+        adaptive.charge(plan[-1])
+    accountant = Accountant(BUDGET, plan=plan)
+    for item in plan:
+        accountant.charge(item)
+    spent = accountant.spent()
+    assert spent.epsilon <= 1
+    assert spent.releases == tuple(plan)
+    assert spent == compose_plan(plan, BUDGET.delta)
+
+
+def test_only_what_is_planned_is_taken_in_order_and_once():
+    plan = plan_of(20.0)
+    accountant = Accountant(BUDGET, plan=plan)
+    accountant.charge(plan[1])  # the first is left out
+    for wrong in (plan[0], plan[1], release(DiscreteGaussian(sigma=1e9), name="not planned")):
+        with pytest.raises(LocalProtocolError, match="plan"):
+            accountant.charge(wrong)
+    accountant.charge(plan[4])
+    assert accountant.spent().releases == (plan[1], plan[4])
+    assert accountant.spent().epsilon < compose_plan(plan, BUDGET.delta).epsilon
+    with pytest.raises(LocalProtocolError):
+        accountant.charge(plan[4])

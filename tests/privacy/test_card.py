@@ -6,12 +6,11 @@ import pytest
 
 from cloister.errors import ConfigError
 from cloister.privacy.accounting import Accountant
-from cloister.privacy.card import make_card
-from cloister.privacy.card_warnings import Circumstances
+from cloister.privacy.card import Circumstances, make_card
+from cloister.privacy.costs import epsilon_of_rho
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Release
 from cloister.privacy.placement import Aggregator, Local, Shared
 from cloister.privacy.units import Budget, Sensitivity, Unit
-from cloister.privacy.zcdp import epsilon_of_rho
 
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
 

@@ -1,4 +1,4 @@
-"""A3: adding or removing any record changes the released vector by at most the declared sensitivity, in integers."""
+"""Adding or removing any record changes the released vector by at most the declared sensitivity, in integers."""
 
 import numpy as np
 import pytest

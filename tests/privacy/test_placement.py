@@ -11,12 +11,17 @@ from hypothesis import strategies as st
 from cloister.crypto import Stream
 from cloister.errors import ConfigError, LocalProtocolError
 from cloister.privacy.costs import pure_epsilon_of, rho_of, size_gaussian_share
-from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Release
+from cloister.privacy.mechanisms import (
+    DiscreteGaussian,
+    DiscreteGaussianSum,
+    DiscreteLaplace,
+    PolyaDifference,
+    Release,
+    compute_variance,
+)
 from cloister.privacy.placement import Aggregator, Joint, Local, Shared
-from cloister.privacy.polya import PolyaDifference
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget, Sensitivity
-from cloister.privacy.variance import compute_variance
 from tests.privacy.distributions import ALPHA, battery, convolve, pmf
 
 LAPLACE = DiscreteLaplace(scale=3.0)

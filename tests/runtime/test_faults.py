@@ -1,4 +1,4 @@
-"""A10: whatever happens to messages and parties, a run ends with the right result or a typed error."""
+"""Whatever happens to messages and parties, a run ends with the right result or a typed error."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from cloister.errors import CloisterError, ConfigError, TooFewPartiesError
 from cloister.runtime import Fault, FaultKind
-from tests.harness import make_session
-from tests.protocols.oracle import plain_lloyd
+from tests.protocols.multiparty_lloyd.oracle import plain_lloyd
+from tests.protocols.multiparty_lloyd.sessions import make_session
 
 START = ((-0.5,), (0.5,))
 # Unique buckets: party l has 10^(l-1) records in each cluster, so a count with a digit 2 is a double count.

@@ -1,4 +1,4 @@
-"""The local runtime: bytes are counted, transcripts reproducible, progress told, threads change nothing (A15)."""
+"""The local runtime: bytes are counted, transcripts reproducible, progress told, threads change nothing."""
 
 import threading
 import time
@@ -9,7 +9,8 @@ import pytest
 from cloister.aggregation.seed_agreement import ShareSeed
 from cloister.errors import ConfigError, TooFewPartiesError
 from cloister.runtime import NETWORKS, Fault, FaultKind, local
-from tests.harness import blobs, make_session, split
+from tests.protocols.multiparty_lloyd.sessions import make_session, split
+from tests.sessions import blobs
 
 POINTS = blobs(200, 2, 3, seed=2)
 
@@ -36,19 +37,26 @@ def test_threads_change_no_byte(threads):
 def test_threads_start_only_when_a_partys_work_is_long(monkeypatch):
     seen = set()
 
-    class Watched(type(session().party(1))):
+    class Watched:
+        def __init__(self, party):
+            self.party = party
+
         def handle(self, request):
             seen.add(threading.current_thread() is threading.main_thread())
-            return super().handle(request)
+            return self.party.handle(request)
+
+    def run(threads=None):
+        watched = session(2)
+        watched.run([Watched(watched.party(number)) for number in watched.numbers], threads=threads)
 
     monkeypatch.setattr(local, "_THREADS_PAY_S", 1e9)
-    make_session(records=split(POINTS, 2), party_class=Watched).run()
+    run()
     assert seen == {True}
     monkeypatch.setattr(local, "_THREADS_PAY_S", 0.0)
-    make_session(records=split(POINTS, 2), party_class=Watched).run()
+    run()
     assert seen == {True, False}  # the first step is always in the main thread
     seen.clear()
-    make_session(records=split(POINTS, 2), party_class=Watched).run(threads=2)
+    run(threads=2)
     assert seen == {False}
 
 
@@ -56,15 +64,19 @@ def test_one_partys_long_step_starts_no_threads(monkeypatch):
     """The leader seals the seed to all others, alone: that says nothing about the steps in which all work."""
     seen = set()
 
-    class Leading(type(session().party(1))):
+    class Leading:
+        def __init__(self, party):
+            self.party = party
+
         def handle(self, request):
             if isinstance(request, ShareSeed):
                 time.sleep(0.3)
             seen.add(threading.current_thread() is threading.main_thread())
-            return super().handle(request)
+            return self.party.handle(request)
 
     monkeypatch.setattr(local, "_THREADS_PAY_S", 0.2)
-    make_session(records=split(POINTS, 100), party_class=Leading, iterations=2).run()
+    many = session(100, iterations=2)
+    many.run([Leading(many.party(number)) for number in many.numbers], threads=None)
     assert seen == {True}
 
 

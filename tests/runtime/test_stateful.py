@@ -1,17 +1,16 @@
-"""A10 as a state machine: frames are delivered, lost, repeated, delayed and reordered, parties crash and restart.
+"""Faults as a state machine: frames are delivered, lost, repeated, delayed and reordered, parties crash and restart.
 
-Hypothesis plays the network. Whatever it does, endpoints raise nothing but RemoteProtocolError, the coordinator ends
-with a result or TooFewPartiesError within its steps, and the result is Lloyd's over exactly the parties it says.
+Hypothesis simulates the network. Whatever it does, endpoints raise nothing but RemoteProtocolError, the coordinator
+ends with a result or TooFewPartiesError within its steps, and the result is Lloyd's over exactly the parties it says.
 """
 
 import numpy as np
 from hypothesis import settings
 
-from cloister.crypto import SeededEntropy
-from cloister.protocols.multiparty_lloyd import CODEC, coordinate
-from tests.harness import SESSION, make_session
+from cloister.protocols.multiparty_lloyd import CODEC
 from tests.network_machine import NetworkMachine
-from tests.protocols.oracle import plain_lloyd
+from tests.protocols.multiparty_lloyd.oracle import plain_lloyd
+from tests.protocols.multiparty_lloyd.sessions import make_session
 
 START = ((-0.5,), (0.5,))
 # Party l has 10^(l-1) records a cluster: in a total, a digit 2 would be a party counted twice.
@@ -27,7 +26,7 @@ class Network(NetworkMachine):
         return make_session(records=RECORDS, clusters=2, iterations=3, initialisation="given", start=START)
 
     def make_coordinator(self):
-        return coordinate(self.session.agreement, entropy=SeededEntropy(7, "coordinator"), session=SESSION)
+        return self.session.coordinator()
 
     def teardown(self):
         if self.aborted or not self.coordinator.finished:

@@ -1,4 +1,4 @@
-"""A9: round trips, good and bad vectors, "accepted or RemoteProtocolError, nothing else"."""
+"""Round trips, good and bad vectors, "accepted or RemoteProtocolError, nothing else"."""
 
 import contextlib
 import math
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from cloister.aggregation.masked_sum import Aggregate
+from cloister.aggregation import Aggregate
 from cloister.aggregation.seed_agreement import OpenSession, Ready
 from cloister.errors import LocalProtocolError, RemoteProtocolError
 from cloister.protocols.multiparty_lloyd import CODEC

@@ -1,4 +1,4 @@
-"""A9: session, step, sender and replay rules at both ends, and fuzzing of real sessions."""
+"""Session, step, sender and replay rules at both ends, and fuzzing of real sessions."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloister.aggregation.seed_agreement import OpenSession, Ready
-from cloister.crypto import SeededEntropy
 from cloister.errors import LocalProtocolError, RemoteProtocolError
-from cloister.protocols.multiparty_lloyd import CODEC, coordinate
+from cloister.protocols.multiparty_lloyd import CODEC
 from cloister.roles import Ask
 from cloister.wire import CoordinatorEndpoint, PartyEndpoint
-from tests.harness import SESSION, blobs, make_session, split
+from tests.protocols.multiparty_lloyd.sessions import make_session, split
+from tests.sessions import SESSION, blobs
 
 VARIANTS = ["naive", "masked-sum-count", "masked-centroid"]
 
@@ -19,8 +19,7 @@ VARIANTS = ["naive", "masked-sum-count", "masked-centroid"]
 def open_ends(variant="masked-sum-count"):
     session = make_session(variant, records=split(blobs(60, 2, 3, 1), 3), iterations=3)
     ends = {n: PartyEndpoint(session.party(n), number=n, codec=CODEC, session=SESSION) for n in (1, 2, 3)}
-    generator = coordinate(session.agreement, entropy=SeededEntropy(7, "coordinator"), session=SESSION)
-    return CoordinatorEndpoint(generator, codec=CODEC, session=SESSION), ends
+    return CoordinatorEndpoint(session.coordinator(), codec=CODEC, session=SESSION), ends
 
 
 def play(coordinator, ends, steps=None):
@@ -114,7 +113,7 @@ def test_finished_sessions_have_a_result_and_ask_nothing():
         _ = coordinator.result
     play(coordinator, ends)
     assert coordinator.result.rounds == 3
-    with pytest.raises(LocalProtocolError, match="no open step"):
+    with pytest.raises(LocalProtocolError, match="must be open to have a step"):
         _ = coordinator.ask
 
 

@@ -27,8 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.crypto import Stream, derive_key
-from cloister.crypto.stream import Context
+from cloister.crypto import Context, Stream, derive_key
 from cloister.errors import LocalProtocolError
 from cloister.numeric import Ring
 

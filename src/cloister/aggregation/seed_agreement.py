@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from cloister.crypto import Entropy, Identity, SessionKey, SignedSessionKey, open_box, seal_box
-from cloister.crypto.sealing import OVERHEAD_BYTES
+from cloister.crypto import OVERHEAD_BYTES, Entropy, Identity, SessionKey, SignedSessionKey, open_box, seal_box
 from cloister.errors import RemoteProtocolError
 from cloister.roles import Ask, Check, Coordinator, Dropped, Message, PartyNumber, expect, require_members
 

@@ -1,4 +1,4 @@
-"""Lower bounds on epsilon and rho from one event that was fixed before it was counted.
+"""What is claimed, and lower bounds on epsilon and rho from one event that was fixed before it was counted.
 
 A mechanism is run many times on two neighbouring inputs. An event (a set of outputs) happens with probability p on the
 input under which it is likelier, and q on the other. Everything here follows from two one-sided
@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -23,9 +24,48 @@ from cloister.errors import ConfigError
 from cloister.records import FloatArray
 
 DEFAULT_CONFIDENCE = 1 - 1e-6
-
 # Renyi orders at which the zCDP inequality is tried; any set is sound, a finer one gains little. 1 stands for KL.
 _ORDERS = np.concatenate([[1.0], 1.0 + np.geomspace(0.02, 200.0, 48)])
+
+
+class Neighbour(Enum):
+    """The two inputs: they differ by one unit, added or removed."""
+
+    WITHOUT = "without"
+    WITH = "with"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """The guarantee that an audit tries to refute.
+
+    Parameters
+    ----------
+    epsilon, delta
+        What the privacy card says.
+    rho
+        The zero-concentrated guarantee behind it, where the accountant composed in zCDP. It says more than the pair
+        converted from it, so it is far easier to refute when it is false: give it if there is one.
+    """
+
+    epsilon: float
+    delta: float
+    rho: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.epsilon < math.inf:
+            raise ConfigError(f"a claimed epsilon must be finite and greater than 0; got {self.epsilon}.")
+        if not 0 <= self.delta < 1:
+            raise ConfigError(f"a claimed delta must be at least 0 and less than 1; got {self.delta}.")
+        if self.rho is not None and not 0 < self.rho < math.inf:
+            raise ConfigError(f"a claimed rho must be finite and greater than 0; got {self.rho}.")
+
+    def excess_of_rates(self, likelier_low: Any, other_high: Any) -> FloatArray:
+        """Return the largest ratio of a lower bound to what is claimed; above 1 refutes the claim."""
+        excess = epsilon_of_rates(likelier_low, other_high, self.delta) / self.epsilon
+        if self.rho is not None:
+            excess = np.maximum(excess, rho_of_rates(likelier_low, other_high) / self.rho)
+        return excess
 
 
 @dataclass(frozen=True, kw_only=True)

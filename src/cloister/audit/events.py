@@ -7,16 +7,14 @@ final bound is about ONE event and needs no correction for the many that were tr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.audit.bounds import EventCounts, rate_high, rate_low
-from cloister.audit.claims import Claim, Neighbour
-from cloister.audit.scores import Statistic
+from cloister.audit.bounds import Claim, EventCounts, Neighbour, rate_high, rate_low
 from cloister.records import FloatArray
 
 # Quantiles of the pooled scores at which thresholds are tried: the middle for rho, both tails for epsilon.
@@ -24,6 +22,15 @@ _TAIL = np.geomspace(1e-5, 0.08, 24)
 _LEVELS = np.concatenate([_TAIL, np.linspace(0.1, 0.9, 33), 1 - _TAIL[::-1]])
 _PESSIMISM = 0.1  # error allowed on each training rate: keeps chance extremes of the tails from winning
 _WORTH_SWITCHING = 1.05  # a later, more complex statistic must be this much better
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statistic:
+    """A function of one output, and what it is in words."""
+
+    words: str
+    score: Callable[[NDArray[Any]], FloatArray]
+    """(runs, entries) -> (runs,)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +99,6 @@ def _best_threshold(
     counted_runs: int,
     confidence: float,
 ) -> Event:
-    """Try the thresholds of one statistic."""
     scores = {Neighbour.WITHOUT: statistic.score(without), Neighbour.WITH: statistic.score(present)}
     thresholds = _thresholds(np.concatenate(list(scores.values())))
     rates = {side: _rates_above(values, thresholds) for side, values in scores.items()}

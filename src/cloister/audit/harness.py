@@ -13,15 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.audit.bounds import (
-    DEFAULT_CONFIDENCE,
-    EventCounts,
-    epsilon_lower_bound,
-    estimate_gaussian_epsilon,
-    largest_certifiable_epsilon,
-    rho_lower_bound,
-)
-from cloister.audit.claims import Claim, Neighbour
+from cloister.audit import bounds
+from cloister.audit.bounds import Claim, Neighbour
 from cloister.audit.events import Event, choose_event, prefer_first
 from cloister.audit.statistics import check_outputs, fit_statistics
 from cloister.crypto import Stream
@@ -30,7 +23,7 @@ from cloister.records import FloatArray
 
 FEWEST_RUNS = 400
 _BATCH_NUMBERS = 1 << 22  # numbers of one batch: 32 MiB
-_MOST_TRAINING_NUMBERS = 1 << 24  # kept in memory while fitting, per input and stage: 128 MiB
+_MOST_TRAINING_NUMBERS = 1 << 24  # kept in memory while fitting, per input and phase: 128 MiB
 
 RunMechanism = Callable[[Neighbour, int, Stream], NDArray[Any]]
 """(which input, runs, randomness) -> (runs, entries): all that the adversary sees, one row a run, rows independent."""
@@ -66,6 +59,15 @@ class Attack:
 
 
 @dataclass(frozen=True, kw_only=True)
+class JobUnderAudit:
+    """A job's attacks, and what it claims; ``flaw`` says why the claim is false, where that is proved."""
+
+    attacks: tuple[Attack, ...]
+    claim: Claim
+    flaw: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class AuditReport:
     """What the runs show. A lower bound refutes a claim or fails to; it never proves one."""
 
@@ -74,7 +76,7 @@ class AuditReport:
     attack: str
     event: str
     """The event in words."""
-    counts: EventCounts
+    counts: bounds.EventCounts
     training_runs: int
     """Per input and attack, besides the counted ones."""
     epsilon_lower: float
@@ -113,6 +115,9 @@ class AuditReport:
             remark = "its rho is larger than it says, so nothing supports its epsilon."
         else:
             remark = "that is no proof, another attack might show more."
+        largest = bounds.largest_certifiable_epsilon(
+            counts.runs_likelier, delta=claim.delta, confidence=self.confidence
+        )
         lines = [
             f"The release {self.verdict}: {remark}",
             f"  epsilon at delta {claim.delta:g}: at least {self.epsilon_lower:.4g}, claimed {claim.epsilon:.4g}",
@@ -125,8 +130,8 @@ class AuditReport:
             f"  event: {self.event}",
             f"  happened in {counts.hits_likelier} of {counts.runs_likelier} runs there, "
             f"in {counts.hits_other} of {counts.runs_other} on the other input",
-            f"  chosen on {self.training_runs} other runs per input; this many runs can show at most epsilon "
-            f"{largest_certifiable_epsilon(counts.runs_likelier, delta=claim.delta, confidence=self.confidence):.3g}",
+            f"  chosen on {self.training_runs} other runs per input; "
+            f"this many runs can show at most epsilon {largest:.3g}",
         ]
         if claim.delta > 0:
             lines.append(f"  an estimate, if outputs were Gaussian: epsilon {self.epsilon_if_gaussian:.4g}")
@@ -139,7 +144,7 @@ def audit(
     claim: Claim,
     stream: Stream,
     runs: int = 100_000,
-    confidence: float = DEFAULT_CONFIDENCE,
+    confidence: float = bounds.DEFAULT_CONFIDENCE,
     on_progress: OnProgress | None = None,
 ) -> AuditReport:
     """Try to refute a privacy claim.
@@ -196,9 +201,9 @@ def audit(
         event=f"{event.statistic.words} >= {event.threshold:.6g} (standardised), {event.likelier.value} the record",
         counts=counts,
         training_runs=2 * trained,
-        epsilon_lower=epsilon_lower_bound(counts, delta=claim.delta, confidence=confidence),
-        rho_lower=rho_lower_bound(counts, confidence=confidence),
-        epsilon_if_gaussian=estimate_gaussian_epsilon(counts, delta=claim.delta),
+        epsilon_lower=bounds.epsilon_lower_bound(counts, delta=claim.delta, confidence=confidence),
+        rho_lower=bounds.rho_lower_bound(counts, confidence=confidence),
+        epsilon_if_gaussian=bounds.estimate_gaussian_epsilon(counts, delta=claim.delta),
     )
 
 
@@ -225,13 +230,13 @@ class _Source:
         self._meter = meter
         self._shape: tuple[int, str] | None = None
 
-    def batches(self, stage: str, side: Neighbour, runs: int) -> Iterator[NDArray[Any]]:
+    def batches(self, phase: str, side: Neighbour, runs: int) -> Iterator[NDArray[Any]]:
         done = 0
         while done < runs:
             # The first batch is small: only its output says how many entries a run has.
             size = min(runs - done, max(1, _BATCH_NUMBERS // self._shape[0]) if self._shape else 256)
             size = min(size, self.attack.most_at_once or size)
-            outputs = self.attack.run(side, size, self._stream.child(stage, side.value, done))
+            outputs = self.attack.run(side, size, self._stream.child(phase, side.value, done))
             outputs = check_outputs(outputs, runs=size)
             if self._shape not in (None, (outputs.shape[1], outputs.dtype.kind)):
                 raise LocalProtocolError(
@@ -239,13 +244,13 @@ class _Source:
                 )
             self._shape = (outputs.shape[1], outputs.dtype.kind)
             done += size
-            self._meter.add(f"{self.attack.name}: {stage}, {side.value} the record", size)
+            self._meter.add(f"{self.attack.name}: {phase}, {side.value} the record", size)
             yield outputs
 
-    def gather(self, stage: str, side: Neighbour, runs: int) -> NDArray[Any]:
-        """Keep a stage's outputs, as many as fit in memory."""
+    def gather(self, phase: str, side: Neighbour, runs: int) -> NDArray[Any]:
+        """Keep a phase's outputs, as many as fit in memory."""
         kept: list[NDArray[Any]] = []
-        for batch in self.batches(stage, side, runs):
+        for batch in self.batches(phase, side, runs):
             kept.append(batch)
             if sum(part.size for part in kept) >= _MOST_TRAINING_NUMBERS:
                 break

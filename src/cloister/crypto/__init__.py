@@ -5,11 +5,28 @@ Reading order: :mod:`~cloister.crypto.stream` (random numbers from a key, and wh
 coordinator), :mod:`~cloister.crypto.secret_sharing`.
 """
 
-from cloister.crypto.identity import Identity, SessionKey, SignedSessionKey
-from cloister.crypto.sealing import open_box, seal_box
-from cloister.crypto.stream import Entropy, SeededEntropy, Stream, SystemEntropy, derive_key, make_entropy
+from cloister.crypto.identity import PUBLIC_KEY_BYTES, Identity, SessionKey, SignedSessionKey
+from cloister.crypto.sealing import OVERHEAD_BYTES, TAG_BYTES, open_box, open_keyed, seal_box, seal_keyed
+from cloister.crypto.secret_sharing import SHARE_BYTES, combine_shares, split_secret
+from cloister.crypto.stream import (
+    KEY_BYTES,
+    Context,
+    Entropy,
+    SeededEntropy,
+    Stream,
+    SystemEntropy,
+    derive_key,
+    encode_context,
+    make_entropy,
+)
 
 __all__ = [
+    "KEY_BYTES",
+    "OVERHEAD_BYTES",
+    "PUBLIC_KEY_BYTES",
+    "SHARE_BYTES",
+    "TAG_BYTES",
+    "Context",
     "Entropy",
     "Identity",
     "SeededEntropy",
@@ -17,8 +34,13 @@ __all__ = [
     "SignedSessionKey",
     "Stream",
     "SystemEntropy",
+    "combine_shares",
     "derive_key",
+    "encode_context",
     "make_entropy",
     "open_box",
+    "open_keyed",
     "seal_box",
+    "seal_keyed",
+    "split_secret",
 ]

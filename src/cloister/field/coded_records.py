@@ -11,14 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.errors import LocalProtocolError
-from cloister.field.kernels import (
-    Words,
-    add_elements,
-    expand_distances,
-    scale_rows,
-    square_rows,
-    sum_labelled_rows,
-)
+from cloister.field import kernels
+from cloister.field.kernels import Words
 from cloister.field.prime_field import Field
 from cloister.records import IntArray
 
@@ -45,7 +39,7 @@ class CodedRecords:
         self.shares = np.ascontiguousarray(shares)
         self.squared_norms = np.empty(shares.shape[:2], dtype=np.uint64)
         for modulus, residue, norms in zip(field.words, self.shares, self.squared_norms, strict=True):
-            square_rows(residue, norms, modulus)
+            kernels.square_rows(residue, norms, modulus)
 
     def sum_clusters(self, labels: NDArray[np.int32], clusters: int) -> Words:
         """Return the coded sum of each cluster's records, (residues, k, s).
@@ -66,7 +60,7 @@ class CodedRecords:
             )
         sums = np.zeros((residues, clusters, width), dtype=np.uint64)
         for modulus, residue, out in zip(self.field.words, self.shares, sums, strict=True):
-            sum_labelled_rows(residue, labels, out, modulus)
+            kernels.sum_labelled_rows(residue, labels, out, modulus)
         return sums
 
     def measure(
@@ -97,11 +91,11 @@ class CodedRecords:
         factors, norm_factors, offsets = self._prepare(sums, counts, weight)
         distances = np.empty(shape, dtype=np.uint64)
         for r, modulus in enumerate(self.field.words):
-            expand_distances(
+            kernels.expand_distances(
                 self.shares[r], self.squared_norms[r], factors[r], norm_factors[r], offsets[r], distances[r], modulus
             )
             if mask is not None:
-                add_elements(distances[r].reshape(-1), np.ascontiguousarray(mask[r]).reshape(-1), modulus)
+                kernels.add_elements(distances[r].reshape(-1), np.ascontiguousarray(mask[r]).reshape(-1), modulus)
         return distances
 
     def _prepare(self, sums: Words, counts: IntArray, weight: Words | None) -> tuple[Words, Words, Words]:
@@ -114,9 +108,9 @@ class CodedRecords:
             w = 1 if weight is None else int(weight[r])
             word = np.uint64(modulus)
             norm_factors[r] = [w * int(c) ** 2 % modulus for c in counts]
-            square_rows(sums[r], offsets[r], word)
-            scale_rows(offsets[r : r + 1], np.array([w], dtype=np.uint64), offsets[r : r + 1], word)
-            scale_rows(
+            kernels.square_rows(sums[r], offsets[r], word)
+            kernels.scale_rows(offsets[r : r + 1], np.array([w], dtype=np.uint64), offsets[r : r + 1], word)
+            kernels.scale_rows(
                 sums[r], np.array([-2 * w * int(c) % modulus for c in counts], dtype=np.uint64), factors[r], word
             )
         return factors, norm_factors, offsets

@@ -31,18 +31,9 @@ from numpy.typing import ArrayLike
 
 from cloister.crypto import Stream
 from cloister.errors import ConfigError, LocalProtocolError, PrecisionError, RemoteProtocolError
+from cloister.field import kernels
 from cloister.field.distances import LARGEST_COUNT, Distances
-from cloister.field.kernels import (
-    LARGEST_SMALL_PRIME,
-    Words,
-    add_elements,
-    join_centred,
-    join_residues,
-    reduce_signed,
-    scale_rows,
-    shift_words,
-    subtract_elements,
-)
+from cloister.field.kernels import Words
 from cloister.records import IntArray
 
 LARGE_PRIMES = (2**61 - 1, 2**61 - 31)  # the two largest primes below 2^61
@@ -62,7 +53,7 @@ class Field:
     moduli: tuple[int, ...] = LARGE_PRIMES[:1]
 
     def __post_init__(self) -> None:
-        known = all(q in LARGE_PRIMES or (q <= LARGEST_SMALL_PRIME and is_small_prime(q)) for q in self.moduli)
+        known = all(q in LARGE_PRIMES or (q <= kernels.LARGEST_SMALL_PRIME and is_small_prime(q)) for q in self.moduli)
         paired = len(self.moduli) == 1 or (
             len(self.moduli) == 2 and self.moduli[1] < self.moduli[0] < 2 * self.moduli[1]
         )
@@ -96,7 +87,7 @@ class Field:
         values = np.asarray(values, dtype=np.int64, order="C")
         elements = np.empty((self.residues, *values.shape), dtype=np.uint64)
         for modulus, row in zip(self.words, self._flatten(elements), strict=True):
-            reduce_signed(values.reshape(-1), row, modulus)
+            kernels.reduce_signed(values.reshape(-1), row, modulus)
         return elements
 
     def encode_integers(self, values: ArrayLike) -> Words:
@@ -119,7 +110,7 @@ class Field:
             return signed
         centred = np.empty(elements.shape[1:], dtype=np.int64)
         first, second = self._flatten(elements)
-        outside = join_centred(first, second, self._garner, centred.reshape(-1))
+        outside = kernels.join_centred(first, second, self._garner, centred.reshape(-1))
         if outside:
             raise RemoteProtocolError(
                 f"decoded sums must fit a sign and 63 bits; {outside} of {centred.size} do not. A share that was used "
@@ -147,7 +138,7 @@ class Field:
         else:
             high, low = (np.empty(elements.shape[1:], dtype=np.uint64) for _ in range(2))
             first, second = self._flatten(elements)
-            join_residues(first, second, self._garner, high.reshape(-1), low.reshape(-1))
+            kernels.join_residues(first, second, self._garner, high.reshape(-1), low.reshape(-1))
             distances = Distances(low=low, high=high)
         if largest is not None and (beyond := distances.count_beyond(largest)):
             raise RemoteProtocolError(
@@ -169,18 +160,18 @@ class Field:
 
     def accumulate(self, total: Words, term: Words) -> None:
         """Add ``term`` to ``total`` in place."""
-        self._change(total, term, add_elements)
+        self._change(total, term, kernels.add_elements)
 
     def deduct(self, total: Words, term: Words) -> None:
         """Subtract ``term`` from ``total`` in place."""
-        self._change(total, term, subtract_elements)
+        self._change(total, term, kernels.subtract_elements)
 
     def scale(self, elements: Words, factor: Words) -> Words:
         """Return the elements times one constant, given by its residues."""
         scaled = np.empty(elements.shape, dtype=np.uint64)
         rows, out, factors = self._flatten(elements), self._flatten(scaled), np.ascontiguousarray(factor)
         for r, modulus in enumerate(self.words):
-            scale_rows(rows[r : r + 1], factors[r : r + 1], out[r : r + 1], modulus)
+            kernels.scale_rows(rows[r : r + 1], factors[r : r + 1], out[r : r + 1], modulus)
         return scaled
 
     def uniform(self, stream: Stream, *shape: int) -> Words:
@@ -237,7 +228,7 @@ def fill_uniform(out: Words, modulus: int, stream: Stream) -> None:
     """Fill a flat array with independent numbers, uniform on 0..modulus-1, by rejection."""
     shift = np.uint64(64 - modulus.bit_length())
     while out.size:
-        rejected = shift_words(stream.words(out.size, np.uint64), shift, out, np.uint64(modulus))
+        rejected = kernels.shift_words(stream.words(out.size, np.uint64), shift, out, np.uint64(modulus))
         if rejected:
             accepted = out[out < modulus]
             out[: accepted.size] = accepted

@@ -20,6 +20,10 @@ docs/proofs/joint-noise.md. Nothing depends on records, so a sample can be made 
 
 Reading order: :mod:`~cloister.joint_noise.plan` (the law, and what is public), :mod:`~cloister.joint_noise.comparison`
 (the circuit), :mod:`~cloister.joint_noise.dealing` (the dealer), :mod:`~cloister.joint_noise.sampler` (a party).
+
+Sections cited as "thesis" are of Ahmed, "Differentially-Private Multiparty Clustering" (2023), those cited as
+"FastLloyd" of Diaa, Humphries and Kerschbaum, "FastLloyd: Federated, Accurate, Secure, and Tunable k-Means Clustering
+with Differential Privacy" (2024).
 """
 
 from cloister.joint_noise.dealing import deal

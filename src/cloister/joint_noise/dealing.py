@@ -16,20 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.crypto import Entropy, Stream
-from cloister.crypto.stream import KEY_BYTES
+from cloister.crypto import KEY_BYTES, Entropy, Stream
 from cloister.errors import RemoteProtocolError
-from cloister.joint_noise.comparison import (
-    WORD_BITS,
-    WORD_BYTES,
-    Words,
-    multiply_subsets,
-    pack_bits,
-    pair_operands,
-    read_words,
-    unpack_bits,
-    write_words,
-)
+from cloister.joint_noise import comparison
+from cloister.joint_noise.comparison import Words
 from cloister.joint_noise.plan import JointLaplace
 from cloister.numeric import Ring
 
@@ -54,13 +44,13 @@ def deal(plan: JointLaplace, entropy: Entropy) -> tuple[bytes, ...]:
         return _sum_shares(_draw_planes(last_stream, plan, planes), (party.take_masks(planes) for party in dealt))
 
     def correct_products(products: Words) -> bytes:
-        return write_words(_sum_shares(products, (party.take_products(len(products)) for party in dealt)))
+        return comparison.write_words(_sum_shares(products, (party.take_products(len(products)) for party in dealt)))
 
-    corrections = [correct_products(multiply_subsets(sum_masks(plan.precision_bits)))]
+    corrections = [correct_products(comparison.multiply_subsets(sum_masks(plan.precision_bits)))]
     for layer in plan.layers:
-        left, right = pair_operands(sum_masks(layer.operands), layer)
+        left, right = comparison.pair_operands(sum_masks(layer.operands), layer)
         corrections.append(correct_products(left & right))
-    bits: NDArray[Any] = unpack_bits(coins.words(plan.words, np.uint64)).astype(plan.ring.dtype)
+    bits: NDArray[Any] = comparison.unpack_bits(coins.words(plan.words, np.uint64)).astype(plan.ring.dtype)
     for party in dealt:
         bits = bits - party.take_bits()
     corrections.append(bits.astype(_element_of(plan.ring), copy=False).tobytes())
@@ -92,21 +82,21 @@ class DealtShares:
         """Return shares of the products of the masks taken last."""
         if self._corrections is None:
             return _draw_planes(self._stream, self._plan, planes)
-        size = planes * self._plan.words * WORD_BYTES
+        size = planes * self._plan.words * comparison.WORD_BYTES
         taken, self._corrections = self._corrections[:size], self._corrections[size:]
-        return read_words(taken, planes)
+        return comparison.read_words(taken, planes)
 
     def take_bits(self) -> NDArray[Any]:
         """Return additive shares of one random bit for each lane; their lowest bits are its XOR shares."""
         ring = self._plan.ring
         if self._corrections is None:
-            return self._stream.words(self._plan.words * WORD_BITS, ring.dtype)
+            return self._stream.words(self._plan.words * comparison.WORD_BITS, ring.dtype)
         return np.frombuffer(self._corrections, _element_of(ring)).astype(ring.dtype, copy=False)
 
 
 def lowest_bits(elements: NDArray[Any]) -> Words:
     """Return the lowest bit of every ring element as one plane."""
-    return pack_bits(elements & 1)
+    return comparison.pack_bits(elements & 1)
 
 
 def _element_of(ring: Ring) -> np.dtype[Any]:

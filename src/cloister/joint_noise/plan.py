@@ -22,19 +22,10 @@ from functools import cached_property
 
 import numpy as np
 
-from cloister.crypto.stream import KEY_BYTES
+from cloister.crypto import KEY_BYTES
 from cloister.errors import ConfigError, PrecisionError
-from cloister.joint_noise.comparison import (
-    BLOCK_BITS,
-    BLOCK_GATES,
-    BLOCK_PRODUCTS,
-    WORD_BITS,
-    WORD_BYTES,
-    Layer,
-    Words,
-    pack_bits,
-    shape_tree,
-)
+from cloister.joint_noise import comparison
+from cloister.joint_noise.comparison import Words
 from cloister.numeric import Ring
 
 # What is below 10^-999 becomes 0. Every operation names this context: Python's own may be any caller's.
@@ -126,7 +117,7 @@ class JointLaplace:
                 f"noise of a scale of {self.scale:.6g} needs {self.digits} digits and a sign, which must fit the ring; "
                 f"got {self.ring.bits} bits. Use the 64-bit ring, fewer fractional bits or a larger epsilon."
             )
-        planes_bytes = self.precision_bits * self.words * WORD_BYTES
+        planes_bytes = self.precision_bits * self.words * comparison.WORD_BYTES
         if planes_bytes > PLANES_BYTES_MAX:
             raise ConfigError(
                 f"the shared bits of one sample must stay within {PLANES_BYTES_MAX >> 20} MiB; {self.entries} entries "
@@ -141,9 +132,9 @@ class JointLaplace:
     @cached_property
     def precision_bits(self) -> int:
         """B: the uniform bits behind each digit; the least multiple of 4 that keeps to the distance."""
-        bits = BLOCK_BITS
+        bits = comparison.BLOCK_BITS
         while self._bound_distance(bits) > DISTANCE_MAX:
-            bits += BLOCK_BITS
+            bits += comparison.BLOCK_BITS
         return bits
 
     @cached_property
@@ -160,17 +151,17 @@ class JointLaplace:
     @property
     def words(self) -> int:
         """Words in a plane that has one bit for each lane."""
-        return -(-self.lanes // WORD_BITS)
+        return -(-self.lanes // comparison.WORD_BITS)
 
     @property
     def blocks(self) -> int:
         """Blocks of four bits in each comparison."""
-        return self.precision_bits // BLOCK_BITS
+        return self.precision_bits // comparison.BLOCK_BITS
 
     @cached_property
-    def layers(self) -> tuple[Layer, ...]:
+    def layers(self) -> tuple[comparison.Layer, ...]:
         """The layers of the comparison tree above the blocks."""
-        return shape_tree(self.blocks)
+        return comparison.shape_tree(self.blocks)
 
     @property
     def steps(self) -> int:
@@ -180,19 +171,19 @@ class JointLaplace:
     @property
     def opening_bytes(self) -> tuple[int, ...]:
         """Bytes that each party sends to all others, step by step: a key, then masked planes."""
-        plane_bytes = self.words * WORD_BYTES
+        plane_bytes = self.words * comparison.WORD_BYTES
         return (KEY_BYTES, *(layer.operands * plane_bytes for layer in self.layers), plane_bytes)
 
     @property
     def gates(self) -> int:
         """ANDs of the circuit, 5 B / 4 - 2 - layers in each lane; lanes that only fill up a word are not counted."""
-        return self.lanes * (BLOCK_GATES * self.blocks + sum(layer.products for layer in self.layers))
+        return self.lanes * (comparison.BLOCK_GATES * self.blocks + sum(layer.products for layer in self.layers))
 
     @property
     def corrections_bytes(self) -> int:
         """Bytes that make the last party's shares correlate with the others'."""
-        planes = BLOCK_PRODUCTS * self.blocks + sum(layer.products for layer in self.layers)
-        return planes * self.words * WORD_BYTES + self.words * WORD_BITS * self.ring.bits // 8
+        planes = comparison.BLOCK_PRODUCTS * self.blocks + sum(layer.products for layer in self.layers)
+        return planes * self.words * comparison.WORD_BYTES + self.words * comparison.WORD_BITS * self.ring.bits // 8
 
     @property
     def dealt_bytes(self) -> int:
@@ -204,11 +195,11 @@ class JointLaplace:
         """The bits of theta_i of every lane, lowest plane first; lanes are ordered by digit, sign and entry."""
         thresholds = [compute_threshold(self.scale, digit, self.precision_bits) for digit in range(self.digits)]
         planes = np.empty((self.precision_bits, self.words), dtype=np.uint64)
-        lanes = np.zeros(self.words * WORD_BITS, dtype=np.uint8)
+        lanes = np.zeros(self.words * comparison.WORD_BITS, dtype=np.uint8)
         for plane in range(self.precision_bits):
             bits = np.array([threshold >> plane & 1 for threshold in thresholds], dtype=np.uint8)
             lanes[: self.lanes] = np.repeat(bits, 2 * self.entries)
-            planes[plane] = pack_bits(lanes)
+            planes[plane] = comparison.pack_bits(lanes)
         return planes
 
     def _bound_distance(self, precision_bits: int) -> Fraction:

@@ -19,26 +19,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.crypto import Entropy, Stream
-from cloister.crypto.stream import KEY_BYTES
+from cloister.crypto import KEY_BYTES, Entropy, Stream
 from cloister.errors import LocalProtocolError, RemoteProtocolError
-from cloister.joint_noise.comparison import (
-    BLOCK_PRODUCTS,
-    Blocks,
-    Words,
-    merge_blocks,
-    multiply_opened,
-    read_words,
-    stack_operands,
-    start_blocks,
-    unpack_bits,
-    write_words,
-)
+from cloister.joint_noise import comparison
+from cloister.joint_noise.comparison import Words
 from cloister.joint_noise.dealing import DealtShares, lowest_bits
 from cloister.joint_noise.plan import JointLaplace
 
 _NOTHING: Words = np.zeros((0, 0), dtype=np.uint64)
-_NO_BLOCKS = Blocks(less=_NOTHING, equal=_NOTHING)
+_NO_BLOCKS = comparison.Blocks(less=_NOTHING, equal=_NOTHING)
 
 
 class JointSampler:
@@ -124,22 +113,22 @@ class JointSampler:
             leaves = Stream.from_seed(key, "gmw", "leaves", place)  # a key that was copied still gives other leaves
             opened ^= leaves.words(opened.size, np.uint64).reshape(opened.shape)
         masks = self._dealt.take_masks(plan.precision_bits)
-        products = self._dealt.take_products(BLOCK_PRODUCTS * plan.blocks)
-        self._blocks = start_blocks(opened, masks, products, plan.thresholds, leads=self._leads)
+        products = self._dealt.take_products(comparison.BLOCK_PRODUCTS * plan.blocks)
+        self._blocks = comparison.start_blocks(opened, masks, products, plan.thresholds, leads=self._leads)
 
     def _climb(self, openings: Mapping[int, bytes]) -> None:
         """Multiply what was opened of one layer and merge its blocks."""
         layer = self._plan.layers[self._step - 1]
         opened = self._combine(openings, layer.operands)
-        products = multiply_opened(
+        products = comparison.multiply_opened(
             opened, self._masks, self._dealt.take_products(layer.products), layer, leads=self._leads
         )
-        self._blocks = merge_blocks(self._blocks, products, layer)
+        self._blocks = comparison.merge_blocks(self._blocks, products, layer)
 
     def _convert(self, openings: Mapping[int, bytes]) -> None:
         """Turn XOR shares of the digits into additive ones and add the digits up."""
         plan = self._plan
-        flips = unpack_bits(self._combine(openings, 1)[0]).astype(plan.ring.dtype)  # c = digit ^ r
+        flips = comparison.unpack_bits(self._combine(openings, 1)[0]).astype(plan.ring.dtype)  # c = digit ^ r
         digits = self._bits * (1 - 2 * flips)  # r ^ c = c + (1 - 2 c) r
         if self._leads:
             digits += flips
@@ -151,15 +140,15 @@ class JointSampler:
         if self._step <= len(self._plan.layers):
             layer = self._plan.layers[self._step - 1]
             self._masks = self._dealt.take_masks(layer.operands)
-            return write_words(stack_operands(self._blocks, layer) ^ self._masks)
+            return comparison.write_words(comparison.stack_operands(self._blocks, layer) ^ self._masks)
         self._bits = self._dealt.take_bits()
-        return write_words(self._blocks.less ^ lowest_bits(self._bits))
+        return comparison.write_words(self._blocks.less ^ lowest_bits(self._bits))
 
     def _combine(self, openings: Mapping[int, bytes], planes: int) -> Words:
         """Add all parties' openings of this step up."""
-        opened = read_words(self._opening, planes).copy()
+        opened = comparison.read_words(self._opening, planes).copy()
         for opening in openings.values():
-            opened ^= read_words(opening, planes)
+            opened ^= comparison.read_words(opening, planes)
         return opened
 
     def _check_unfinished(self) -> None:

@@ -19,16 +19,25 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
 from cloister.errors import ConfigError
-from cloister.kmeans.checks import check_at_least, check_centres, check_finite_points
 from cloister.kmeans.flow import SizeLimits, solve_flow
 from cloister.kmeans.kernel import ClusterSums, cluster_sums, nearest
+from cloister.kmeans.values import check_at_least, check_centres, check_finite_points
 from cloister.records import FloatArray, IntArray, Records
+
+AssignmentKind = Literal[
+    "unconstrained",
+    "constrained-non-exclusive",
+    "constrained-exclusive",
+    "constrained-e-exclusive",
+    "distance-constrained",
+]
+"""The classes by their names."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -227,7 +236,6 @@ class DistanceConstrained(_SizeConstrained):
 
 
 def _gather(records: Records | FloatArray) -> FloatArray:
-    """Return all records as one array."""
     if isinstance(records, np.ndarray):
         return records
     batches = list(records.batches())

@@ -16,6 +16,10 @@ lies: label and distance depend on nothing but the record and the centres.
 
 Centres come padded to a multiple of four with centres at infinity, which never win; features to a multiple of two
 with zeros.
+
+The kernel computes on one block while the next is on its way from memory: it asks for cache lines (`prefetch`) that it
+will read later. Without this the processor's own prefetching stops at each block, and a pass over data larger than the
+cache takes a quarter longer.
 """
 
 from __future__ import annotations
@@ -24,11 +28,14 @@ from typing import Any, Protocol, TypeVar
 
 import numba
 import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
+from numba import types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from cloister.kmeans.prefetch import LINE_BYTES, prefetch
 from cloister.records import FloatArray, IntArray
 
+LINE_BYTES = 64
 # Block, transposed block and a little more fit the nearest cache (32 KiB) up to 24 features. A multiple of any vector.
 BLOCK = 64
 # A little more than a power of two: otherwise the rows of the transposed block compete for one cache set.
@@ -37,8 +44,27 @@ CENTRE_TILE = 4
 # Up to so many numbers (clusters times columns), a pass for each is faster than a scattered addition for each record.
 FEW_SUMS = 48
 FEATURE_PAD = 2
-
 _Function = TypeVar("_Function")
+
+
+def _type_prefetch(typing_context: Any, address: Any) -> tuple[Any, Any]:
+    """Declare ``prefetch(address)``: a hint that never faults, whatever the address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        byte_pointer, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        function = builder.module.declare_intrinsic(
+            "llvm.prefetch",
+            [byte_pointer],
+            ir.FunctionType(ir.VoidType(), [byte_pointer, number, number, number]),
+        )
+        pointer = builder.inttoptr(arguments[0], byte_pointer)
+        builder.call(function, [pointer, number(0), number(3), number(1)])  # to read, keep near, data
+        return context.get_dummy_value()
+
+    return types.void(types.uintp), generate
+
+
+prefetch: Any = intrinsic(_type_prefetch)
 
 
 class _Jit(Protocol):
@@ -47,6 +73,8 @@ class _Jit(Protocol):
 
 # Without numba's own threads, and without the interpreter lock: the callers bring the threads.
 _compile: _Jit = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
+
+
 # Sums may be reordered inside a block, which every block then does alike; nothing that decides a label is compiled so.
 _compile_sums: _Jit = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
 

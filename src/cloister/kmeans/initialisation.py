@@ -11,9 +11,9 @@ import math
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from cloister.crypto.stream import Stream
+from cloister.crypto import Stream
 from cloister.errors import ConfigError
-from cloister.kmeans.checks import check_at_least, check_finite_points, check_weights
+from cloister.kmeans.values import check_at_least, check_finite_points, check_weights
 from cloister.records import FloatArray, IntArray
 
 # After this many rejected candidates for one centre, a radius counts as too large.

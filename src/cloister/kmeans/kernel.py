@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from cloister.errors import ConfigError
 from cloister.kmeans.blocks import BLOCK, CENTRE_TILE, FEATURE_PAD, reduce_chunks
-from cloister.kmeans.checks import check_at_least, check_centres, check_finite_loss, check_points
 from cloister.kmeans.pool import available_cores, run_in_threads
+from cloister.kmeans.values import check_at_least, check_centres, check_finite_loss, check_points
 from cloister.records import FloatArray, IntArray, Records
 
 _CHUNK_ROWS = 4096

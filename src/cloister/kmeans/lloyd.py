@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cloister.crypto.stream import Stream
+from cloister.crypto import Stream
 from cloister.errors import ConfigError
-from cloister.kmeans.checks import check_at_least, check_centres, check_finite_points, check_weights
 from cloister.kmeans.initialisation import kmeans_plus_plus
 from cloister.kmeans.kernel import cluster_sums, nearest
+from cloister.kmeans.values import check_at_least, check_centres, check_finite_points, check_weights
 from cloister.records import FloatArray, IntArray, Records
 
 # How often empty clusters are moved and Lloyd's algorithm goes on from there.
@@ -71,7 +71,7 @@ def lloyd(
     Parameters
     ----------
     records
-        Records (read once an iteration, in a stream) or an (n, d) array.
+        Records (read once per iteration, in a stream) or an (n, d) array.
     start
         (k, d), the initial centres.
     iterations

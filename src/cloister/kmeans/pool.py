@@ -1,7 +1,7 @@
 """The kernel's threads: a few workers per process that help whoever calls.
 
 Callers may come from many threads at once. Each works on its own call and takes what help there is: a helper that has
-not begun when the caller is through is sent home, so busy workers slow a call down and never block it. No task waits
+not begun when the caller is through is dismissed, so busy workers slow a call down and never block it. No task waits
 for another. An executor would do the same; its futures cost as much as a small call's work.
 """
 
@@ -72,7 +72,7 @@ class _Helper:
                 self._done.release()
 
     def finish(self) -> None:
-        """Send the helper home, or wait until it is through; called by the caller."""
+        """Dismiss the helper, or wait until it is through; called by the caller."""
         if not self._ticket.acquire(blocking=False):
             self._done.acquire()
             if self._error is not None:

@@ -1,37 +1,95 @@
-"""A collective key: the secret is a sum of the holders' secrets, and only all of them together decrypt.
+"""Collective keys: secrets that are sums of the holders' secrets, and the public material made of everyone's shares.
 
-* The mask of the public key comes from a joint coin toss (:mod:`~cloister.lattice.coin_toss`). Holder h publishes
-  mask s_h + e_h; the sum is a public key for s = sum_h s_h, which nobody has.
-* To decrypt the scalar body of an answer, holder h sends one number for it,
+*The common random polynomial* comes from a joint coin toss: 32 bytes that no party chose. Each party draws 32 bytes,
+sends a hash of them, waits for everyone's hash, and only then opens. The seed is a hash of everything opened, so one
+honest party makes it unpredictable when the others committed. The hash binds the session and the party's number: a
+copied commitment cannot be opened by the one who copied it. A party that refuses to open can make the toss fail, and
+so choose among as many outcomes as the others are willing to restart for: c attempts multiply the advantage of an
+attack by at most c.
 
-      share_h = <mask, s_h> + smudge_h - delta noise_h,
+*The public key.* Holder h publishes mask s_h + e_h; the sum is a public key for s = sum_h s_h, which nobody has.
 
-  and body - sum_h share_h = delta (m + sum noise) + error + smudges. The smudge, uniform on +-2^bits and larger than
-  the answer's error by 2^40, hides that error, which depends on secrets and on the weights of whoever computed
-  (docs/proofs/collective-keys.md). ``noise`` is the place for a holder's share of the privacy noise: it is in the
-  share before anyone can see a result.
+*The relinearisation key* is made in two rounds without anyone learning the secret: Mouchet, Troncoso-Pastoriza,
+Bossuat, Hubaux, "Multiparty homomorphic encryption from ring learning with errors" (PoPETs 2021), protocol RelinKeyGen,
+with errors in multiples of t. Common masks a_i come from the coin toss; g_i as in
+:mod:`~cloister.lattice.relinearisation`; holder h draws a temporary ternary secret u_h.
+
+    round 1   first_h = -u_h a_i + s_h g_i + t e0        second_h = s_h a_i + t e1            F, G = their sums
+    round 2   first_h' = s_h F + t e2                    second_h' = (u_h - s_h) G + t e3
+    key       mask_i = -G,   body_i = sum first' + sum second'
+
+    with u = sum u_h, s = sum s_h:
+    body - mask s = s F + (u - s) G + s G + t (e2 + e3) = s^2 g_i + t (s e0 + u e1 + e2 + e3)
+
+The errors are larger than one holder's by about sqrt(2 N); the bounds in :mod:`~cloister.lattice.product_plan` count
+it. Proofs: docs/proofs/collective-keys.md.
 """
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Sequence
-from math import ceil, log2
+from dataclasses import dataclass, field
+from hashlib import sha256
 
 import numpy as np
 
-from cloister.crypto import Entropy
-from cloister.errors import ConfigError, LocalProtocolError, RemoteProtocolError
-from cloister.lattice.encryption import round_to_plaintext
+from cloister.crypto import Entropy, encode_context
+from cloister.errors import LocalProtocolError, RemoteProtocolError
 from cloister.lattice.keys import PublicKeys, SecretKeys, make_public_keys
-from cloister.lattice.lwe import LweBatch, draw_flood
-from cloister.lattice.ntt import Residues, compile_loop, reduce_wide
-from cloister.lattice.once import DecryptionGuard
+from cloister.lattice.ntt import Residues
 from cloister.lattice.parameters import Parameters
-from cloister.lattice.ring import Ring
-from cloister.records import IntArray
+from cloister.lattice.relinearisation import RelinearisationKey, add_gadget, draw_scaled_errors, expand_key_masks
+from cloister.lattice.ring import check_residues
 
-SMUDGE_DISTANCE_BITS = 40
-_LAZY_TERMS = 512  # products of 54 bits in a 64-bit word, with room for the word carried over
+TOSS_BYTES = 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class Toss:
+    """One party's toss: what it sends first, and what it opens when it has everyone's commitment."""
+
+    commitment: bytes
+    opening: bytes = field(repr=False)
+
+
+def draw_toss(session: bytes, number: int, entropy: Entropy) -> Toss:
+    """Draw a party's 32 bytes and commit to them under its number in the session."""
+    opening = entropy.bytes(TOSS_BYTES)
+    return Toss(commitment=_commit(session, number, opening), opening=opening)
+
+
+def combine_tosses(session: bytes, commitments: Sequence[bytes], openings: Sequence[bytes]) -> bytes:
+    """Check every opening against its commitment and return the joint seed, 32 bytes.
+
+    Parameters
+    ----------
+    session
+        The session's identifier, the same that every party committed under.
+    commitments, openings
+        In the order of the parties' numbers, from 0.
+
+    Raises
+    ------
+    RemoteProtocolError
+        If an opening is not what its party committed to; names the party's number.
+    """
+    if not commitments or len(commitments) != len(openings):
+        raise LocalProtocolError(
+            f"a coin toss needs one opening for each commitment, and at least one; "
+            f"got {len(openings)} openings for {len(commitments)} commitments. Wait for every party."
+        )
+    for number, (commitment, opening) in enumerate(zip(commitments, openings, strict=True)):
+        if len(opening) != TOSS_BYTES or not hmac.compare_digest(commitment, _commit(session, number, opening)):
+            raise RemoteProtocolError(
+                f"the opening of a coin toss must be the {TOSS_BYTES} bytes committed to; that of party {number} "
+                f"is not. End the session."
+            )
+    return sha256(encode_context("coin toss", session, len(openings), *openings)).digest()
+
+
+def _commit(session: bytes, number: int, opening: bytes) -> bytes:
+    return sha256(encode_context("coin toss commitment", session, number, opening)).digest()
 
 
 def make_public_share(keys: SecretKeys, *, seed: bytes, stream: Entropy) -> Residues:
@@ -56,158 +114,103 @@ def combine_public_shares(parameters: Parameters, seed: bytes, shares: Sequence[
     return PublicKeys(parameters=parameters, seed=seed, bodies=total)
 
 
-def choose_smudge_bits(
-    *, error_bound: float, room: float, smudgers: int, distance_bits: int = SMUDGE_DISTANCE_BITS
-) -> int:
-    """Return b such that smudges uniform on +-2^b hide the error and fit the room.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RoundShare:
+    """What a holder sends in a round, or the sum of all: two arrays (L, L, N), NTT form."""
 
-    Parameters
-    ----------
-    error_bound
-        Largest error of an answer before smudging.
-    room
-        What may be added to it (:func:`~cloister.lattice.noise.flood_reach_max`).
-    smudgers
-        How many shares are added up.
-    distance_bits
-        One honest share is within statistical distance 2^-distance_bits of one that does not depend on the error.
-
-    Raises
-    ------
-    ConfigError
-        If the room is too small.
-    """
-    bits = max(0, ceil(log2(max(error_bound, 1.0)))) + distance_bits
-    if smudgers * 2.0**bits > room:
-        lacking = bits + log2(smudgers) - log2(max(room, 1.0))
-        raise ConfigError(
-            f"{smudgers} smudges of 2^{bits} must fit beside the error; {lacking:.1f} bits are lacking. "
-            "Use more primes, or smaller sums."
-        )
-    return bits
+    first: Residues
+    second: Residues
 
 
-def share_decryption(
-    keys: SecretKeys,
-    batch: LweBatch,
-    *,
-    smudge_bits: int,
-    stream: Entropy,
-    guard: DecryptionGuard,
-    noise: Sequence[int] | None = None,
-) -> Residues:
-    """Return one holder's share for each body, residues (B, L).
+class RelinearisationHolder:
+    """One holder's part in the protocol: each round once, in order; the temporary secret is gone after the second.
 
     Parameters
     ----------
     keys
-        The holder's own secrets; their first primes must be the batch's.
-    batch
-        What to decrypt. Only its masks are used, and each only once.
-    smudge_bits
-        From :func:`choose_smudge_bits`.
+        The holder's single secret; stays open and is not changed.
+    seed
+        The joint coin toss.
     stream
-        Where the smudges come from.
-    guard
-        The holder's memory of what it answered.
-    noise
-        Integers to add to the plaintexts, one for each body: a share of the privacy noise.
+        Where the temporary secret and the errors come from.
+    """
+
+    def __init__(self, keys: SecretKeys, *, seed: bytes, stream: Entropy) -> None:
+        if keys.count != 1:
+            raise LocalProtocolError(f"products are taken under one secret; got {keys.count}.")
+        self._keys = keys
+        self._seed = seed
+        self._stream = stream
+        self._temporary: SecretKeys | None = None
+        self._finished = False
+
+    def __repr__(self) -> str:
+        return f"RelinearisationHolder(finished={self._finished})"
+
+    def share_first(self) -> RoundShare:
+        """Return the holder's part of the first round."""
+        if self._temporary is not None or self._finished:
+            raise LocalProtocolError("a holder takes part in the first round once; this one has. Start a new session.")
+        parameters, ring = self._keys.parameters, self._keys.parameters.ring
+        self._temporary = SecretKeys.generate(parameters, 1, self._stream)
+        masks = expand_key_masks(parameters, self._seed)
+        secret = self._keys.ntt[0]
+        first = ring.subtract(self._draw_errors(), ring.multiply(masks, self._temporary.ntt[0]))
+        second = ring.add(self._draw_errors(), ring.multiply(masks, secret))
+        return RoundShare(first=add_gadget(first, secret, parameters), second=second)
+
+    def share_second(self, total: RoundShare) -> RoundShare:
+        """Return the holder's part of the second round, from the sum of the first, and forget the temporary secret."""
+        if self._temporary is None:
+            raise LocalProtocolError("the second round follows the first, once; this holder is not there.")
+        ring = self._keys.parameters.ring
+        _check_share(self._keys.parameters, total, "the sum of the first round")
+        secret = self._keys.ntt[0]
+        difference = ring.subtract(self._temporary.ntt[0], secret)
+        self._temporary.close()
+        self._temporary, self._finished = None, True
+        first = ring.add(self._draw_errors(), ring.multiply(total.first, secret))
+        second = ring.add(self._draw_errors(), ring.multiply(total.second, difference))
+        difference.fill(0)
+        return RoundShare(first=first, second=second)
+
+    def _draw_errors(self) -> Residues:
+        parameters = self._keys.parameters
+        return draw_scaled_errors(parameters, len(parameters.primes), self._stream)
+
+
+def add_round_shares(parameters: Parameters, shares: Sequence[RoundShare]) -> RoundShare:
+    """Add what the holders sent in one round.
 
     Raises
     ------
     RemoteProtocolError
-        If a mask was answered before, or the request is malformed. Nothing is remembered then.
+        If a share is malformed; names the holder's number.
     """
-    return smudge_phases(keys.parameters, keys.ntt, batch, None, smudge_bits, stream, guard, noise)
-
-
-def combine_decryptions(batch: LweBatch, shares: Sequence[Residues]) -> list[int]:
-    """Return the plaintexts, centred modulo t, from all holders' shares.
-
-    Raises
-    ------
-    RemoteProtocolError
-        If a share is malformed; names its place.
-    """
-    parameters, ring = batch.parameters, batch.parameters.ring
-    rest = batch.bodies[:, :, None]
+    if not shares:
+        raise LocalProtocolError("a round must have at least one share; got none.")
+    ring = parameters.ring
     for number, share in enumerate(shares):
-        check_residues(ring, share[..., None], rest.shape, f"the decryption share of holder {number}")
-        rest = ring.subtract(rest, share[:, :, None])
-    return [int(x) for x in round_to_plaintext(parameters, ring.to_integers(rest[:, :, 0]))]
+        _check_share(parameters, share, f"the relinearisation share of holder {number}")
+    first, second = np.zeros_like(shares[0].first), np.zeros_like(shares[0].second)
+    for share in shares:
+        first, second = ring.add(first, share.first), ring.add(second, share.second)
+    return RoundShare(first=first, second=second)
 
 
-def smudge_phases(
-    parameters: Parameters,
-    secrets: Residues,
-    batch: LweBatch,
-    weights: Residues | None,
-    smudge_bits: int,
-    stream: Entropy,
-    guard: DecryptionGuard,
-    noise: Sequence[int] | None,
-) -> Residues:
-    """Return weight <mask, secret> + smudge - delta noise for each body; ``weights`` (L,) come before the smudge."""
-    level, ring = batch.parameters, batch.parameters.ring
-    count = len(level.primes)
-    if parameters.degree != level.degree or parameters.primes[:count] != level.primes:
-        raise RemoteProtocolError("ciphertexts must be over the first primes of the key; these are not.")
-    pairs = np.stack([batch.mask_of, batch.secret_of], axis=1)
-    if len(pairs) and (batch.secret_of.min() < 0 or batch.secret_of.max() >= len(secrets)):
-        raise RemoteProtocolError(f"a ciphertext must name one of the {len(secrets)} secrets; one does not.")
-    if len(np.unique(pairs, axis=0)) < len(pairs):
-        raise RemoteProtocolError("one mask and secret must belong to one body; some belong to two. Re-randomise each.")
-    if noise is not None and len(noise) != len(pairs):
-        raise LocalProtocolError(f"noise must be one integer for each of {len(pairs)} bodies; got {len(noise)}.")
-    guard.admit(batch.masks)
-    rows = reverse_secrets(ring, np.ascontiguousarray(secrets[:, :count]))
-    phases = np.empty((len(pairs), count), dtype=np.uint32)
-    _sum_phases(batch.masks, rows, batch.mask_of, batch.secret_of, phases, ring.prime_words, ring.constants)
-    rows.fill(0)
-    if weights is not None:
-        phases = ring.scale(phases[:, :, None], weights)[:, :, 0]
-    added = draw_flood(stream, smudge_bits, len(pairs))
-    if noise is not None:
-        added = [smudge - level.delta * integer for smudge, integer in zip(added, noise, strict=True)]
-    residues = np.array([[value % prime for prime in level.primes] for value in added], dtype=np.uint32)
-    return ring.add(phases[:, :, None], residues.reshape(-1, count, 1))[:, :, 0]
+def combine_relinearisation_key(
+    parameters: Parameters, first_total: RoundShare, second_total: RoundShare
+) -> RelinearisationKey:
+    """Return the collective key from the sums of both rounds."""
+    ring = parameters.ring
+    return RelinearisationKey(
+        parameters=parameters,
+        masks=ring.negate(first_total.second),
+        bodies=ring.add(second_total.first, second_total.second),
+    )
 
 
-def reverse_secrets(ring: Ring, secrets: Residues) -> Residues:
-    """Return rows r with (mask s)_0 = <mask, r>, from secrets in NTT form: r_0 = s_0, r_k = -s_(N-k)."""
-    coefficients = ring.inverse(secrets)
-    rows = ring.negate(np.roll(coefficients[..., ::-1], 1, axis=-1))
-    rows[..., 0] = coefficients[..., 0]
-    coefficients.fill(0)
-    return rows
-
-
-def check_residues(ring: Ring, array: Residues, shape: tuple[int, ...], name: str) -> None:
-    """Refuse an array of another shape or with a residue at or above its prime; axes (..., L, N)."""
-    if array.dtype != np.uint32 or array.shape != shape or array.shape[-2] != len(ring.primes):
-        raise RemoteProtocolError(f"{name} must be uint32 {shape}; got {array.dtype} {array.shape}.")
-    if (array >= ring.prime_words[:, None]).any():
-        raise RemoteProtocolError(f"{name} must hold residues below their primes; it does not.")
-
-
-@compile_loop
-def _sum_phases(
-    masks: Residues,
-    rows: Residues,
-    mask_of: IntArray,
-    secret_of: IntArray,
-    phases: Residues,
-    primes: Residues,
-    constants: Residues,
-) -> None:
-    """Write <mask, row> modulo each prime; the same work whatever the values."""
-    for b in range(mask_of.size):
-        for l in range(primes.size):  # noqa: E741 (the papers' index of a prime)
-            prime, unit, power, power_quotient = primes[l], constants[l, 0], constants[l, 1], constants[l, 2]
-            mask, row = masks[mask_of[b], l], rows[secret_of[b], l]
-            total = np.uint64(0)
-            for first in range(0, mask.size, _LAZY_TERMS):
-                for i in range(first, min(first + _LAZY_TERMS, mask.size)):
-                    total += np.uint64(mask[i]) * np.uint64(row[i])
-                total = np.uint64(reduce_wide(total, prime, unit, power, power_quotient))
-            phases[b, l] = np.uint32(total)
+def _check_share(parameters: Parameters, share: RoundShare, name: str) -> None:
+    count = len(parameters.primes)
+    for part in (share.first, share.second):
+        check_residues(parameters.ring, part, (count, count, parameters.degree), name)

@@ -1,4 +1,4 @@
-"""Encryption of integer vectors, one record a coefficient: body = mask * s + e + delta * m.
+"""Encryption of integer vectors, one record per coefficient: body = mask * s + e + delta * m.
 
 With a *secret key* the mask is grown from a public seed, so only bodies travel. With a *public key* it is not, and
 travels too. Either way the S bodies of one cell share one mask, under S secrets.
@@ -19,10 +19,8 @@ from cloister.lattice.parameters import Parameters
 from cloister.lattice.sampling import draw_errors, draw_ternary, expand_masks
 from cloister.records import IntArray
 
-Integers = IntArray
 
-
-def encrypt_seeded(keys: SecretKeys, messages: Integers, *, seed: bytes, block: int, stream: Entropy) -> Residues:
+def encrypt_seeded(keys: SecretKeys, messages: IntArray, *, seed: bytes, block: int, stream: Entropy) -> Residues:
     """Encrypt one block under the secret keys.
 
     Parameters
@@ -51,7 +49,7 @@ def encrypt_seeded(keys: SecretKeys, messages: Integers, *, seed: bytes, block: 
     return _add_messages(parameters, products, messages, stream)
 
 
-def encrypt_public(public: PublicKeys, messages: Integers, stream: Entropy) -> tuple[Residues, Residues]:
+def encrypt_public(public: PublicKeys, messages: IntArray, stream: Entropy) -> tuple[Residues, Residues]:
     """Encrypt one block under public keys: mask = pk_mask * u + e1, body = pk_body * u + e2 + delta * m.
 
     Parameters
@@ -77,7 +75,7 @@ def encrypt_public(public: PublicKeys, messages: Integers, stream: Entropy) -> t
     return masks, _add_messages(parameters, products, messages, stream)
 
 
-def decrypt(keys: SecretKeys, masks: Residues, bodies: Residues) -> Integers:
+def decrypt(keys: SecretKeys, masks: Residues, bodies: Residues) -> IntArray:
     """Return the messages (C, S, N), centred modulo t.
 
     Parameters
@@ -102,7 +100,7 @@ def round_to_plaintext(parameters: Parameters, scaled: NDArray[np.object_]) -> N
     return np.asarray((nearest + t // 2) % t - t // 2, dtype=object)
 
 
-def _check_messages(parameters: Parameters, messages: Integers, count: int) -> None:
+def _check_messages(parameters: Parameters, messages: IntArray, count: int) -> None:
     """Refuse messages of another shape; their values are the caller's to bound."""
     if messages.ndim != 3 or messages.shape[1:] != (count, parameters.degree) or messages.dtype != np.int64:
         raise ConfigError(
@@ -110,7 +108,7 @@ def _check_messages(parameters: Parameters, messages: Integers, count: int) -> N
         )
 
 
-def _add_messages(parameters: Parameters, products: Residues, messages: Integers, stream: Entropy) -> Residues:
+def _add_messages(parameters: Parameters, products: Residues, messages: IntArray, stream: Entropy) -> Residues:
     """Add errors and delta times messages to products (C, S, L, N), in place."""
     ring = parameters.ring
     errors = draw_errors(stream, *messages.shape)
@@ -128,7 +126,7 @@ def _add_messages(parameters: Parameters, products: Residues, messages: Integers
 @compile_loop
 def _scale_and_add(
     products: Residues,
-    messages: Integers,
+    messages: IntArray,
     errors: NDArray[np.int8],
     delta: Residues,
     primes: Residues,

@@ -14,11 +14,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.crypto import Entropy
-from cloister.crypto.stream import KEY_BYTES
+from cloister.crypto import KEY_BYTES, Entropy
 from cloister.errors import ConfigError, LocalProtocolError
 from cloister.lattice.ntt import Residues
-from cloister.lattice.parameters import Parameters
+from cloister.lattice.parameters import Parameters, parameters_at
 from cloister.lattice.sampling import draw_errors, draw_ternary, expand_uniform
 
 
@@ -161,3 +160,14 @@ def make_public_keys(keys: SecretKeys, *, seed: bytes, stream: Entropy) -> Publi
     errors = draw_errors(stream, keys.count, parameters.degree)
     bodies = ring.add(ring.multiply(keys.ntt, mask), ring.forward(ring.reduce(errors.astype(np.int64))))
     return PublicKeys(parameters=parameters, seed=seed, bodies=bodies)
+
+
+def restrict_public_keys(public: PublicKeys, prime_count: int) -> PublicKeys:
+    """Return the public keys modulo the first primes: the same mask's rows, errors unchanged."""
+    parameters = parameters_at(public.parameters, prime_count)
+    return PublicKeys(parameters=parameters, seed=public.seed, bodies=public.bodies[:, :prime_count].copy())
+
+
+def restrict_secret_keys(keys: SecretKeys, prime_count: int) -> SecretKeys:
+    """Return a copy of the secrets modulo the first primes; the caller closes it."""
+    return SecretKeys(parameters_at(keys.parameters, prime_count), keys.ternary.copy())

@@ -23,25 +23,13 @@ from numpy.typing import NDArray
 from cloister.crypto import Entropy
 from cloister.errors import ConfigError
 from cloister.lattice.encryption import round_to_plaintext
-from cloister.lattice.inner_product import mirror_weights, sum_bodies
 from cloister.lattice.keys import PublicKeys, SecretKeys
-from cloister.lattice.noise import SWITCH_BITS_MAX, choose_switch_bits
+from cloister.lattice.noise import SWITCH_BITS_MAX
 from cloister.lattice.ntt import Residues
 from cloister.lattice.parameters import Parameters
 from cloister.lattice.sampling import draw_errors
+from cloister.lattice.weighted_sums import mirror_weights, sum_bodies
 from cloister.records import IntArray
-
-__all__ = [
-    "LweBatch",
-    "SmallLweBatch",
-    "add_error",
-    "add_plain",
-    "choose_switch_bits",
-    "decrypt_lwe",
-    "draw_flood",
-    "rerandomise",
-    "switch_modulus",
-]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -229,7 +217,6 @@ def _check_bits(bits: int) -> None:
 
 
 def _check_places(mask_of: IntArray, secret_of: IntArray, bodies: int, masks: int) -> None:
-    """Refuse bodies without a mask or a secret."""
     if mask_of.shape != (bodies,) or secret_of.shape != (bodies,):
         raise ConfigError(
             f"{bodies} bodies must have a mask and a secret each; got {mask_of.shape}, {secret_of.shape}."

@@ -1,4 +1,4 @@
-"""How large the error of an answer can be, and how much flooding it leaves room for.
+"""How large the error of an answer can be, how much flooding it leaves room for, and the smallest ring with that room.
 
 Every bound holds with probability at least 1 - 2^-40 for one answer, over keys, errors and masks; the proofs are in
 docs/proofs/lattice.md. Errors and ternary secrets are sub-Gaussian with their own variances as proxies (sigma^2 and
@@ -12,20 +12,21 @@ small modulus.
 from __future__ import annotations
 
 from math import ceil, log, log2, sqrt
-from typing import TYPE_CHECKING
 
 from cloister.errors import ConfigError
+from cloister.lattice.parameters import Load, Parameters
+from cloister.lattice.ring import PRIME_BITS
 from cloister.lattice.sampling import ERROR_STD
 
-if TYPE_CHECKING:
-    from cloister.lattice.parameters import Load, Parameters
-
+# An answer's bounds hold unless one of a few events, at most sixteen, fails, each with probability below 2^-44.
+FAILURE = 44 * log(2)
 FLOOD_REACH_STD = 9.0  # a Gaussian flood passes 9 standard deviations with probability below 2^-61
 SWITCH_BITS_MAX = 60
-_FAILURE = 44 * log(2)  # an answer's bounds all hold unless one of eleven events fails: 11 * 2^-44 < 2^-40
 _TERNARY_VARIANCE = 2 / 3
-_SWITCH_SHARE = 1 / 8
-_TAIL = sqrt(2 * (_FAILURE + log(2)))  # P(|X| > tail * proxy std) <= 2 exp(-tail^2 / 2) = 2^-44
+SWITCH_SHARE = 1 / 8  # the part of an answer's room that is left to the switch to a small modulus
+TAIL = sqrt(2 * (FAILURE + log(2)))  # P(|X| > tail * proxy std) <= 2 exp(-tail^2 / 2) = 2^-44
+# Degree and number of 27-bit primes, in order of cost: 54, 81, 108 bits, and up to 216.
+_LADDER = ((2048, 2), (4096, 3), (4096, 4), (8192, 5), (8192, 6), (8192, 7), (8192, 8))
 
 
 def error_bound(parameters: Parameters, load: Load) -> float:
@@ -35,11 +36,11 @@ def error_bound(parameters: Parameters, load: Load) -> float:
     u * w~ is below ``each`` times its deviation, for all N of them.
     """
     weight_norm = sqrt(load.terms) * load.weight_max
-    own = _TAIL * ERROR_STD * weight_norm
+    own = TAIL * ERROR_STD * weight_norm
     if not load.public_key:
         return own
-    each = sqrt(2 * (_FAILURE + log(2 * parameters.degree)))
-    return own + 2 * _TAIL * each * _product_std(parameters, load, sqrt(_TERNARY_VARIANCE)) * weight_norm
+    each = sqrt(2 * (FAILURE + log(2 * parameters.degree)))
+    return own + 2 * TAIL * each * _product_std(parameters, load, sqrt(_TERNARY_VARIANCE)) * weight_norm
 
 
 def rerandomisation_bound(parameters: Parameters, load: Load) -> float:
@@ -49,7 +50,7 @@ def rerandomisation_bound(parameters: Parameters, load: Load) -> float:
     """
     key_error = _product_std(parameters, load, ERROR_STD)
     secret = sqrt(_TERNARY_VARIANCE * load.key_holders * parameters.degree) * ERROR_STD
-    return _TAIL * (_norm_spread(parameters) * (key_error + secret) + ERROR_STD)
+    return TAIL * (_norm_spread(parameters) * (key_error + secret) + ERROR_STD)
 
 
 def switching_bound(parameters: Parameters, load: Load, bits: int) -> float:
@@ -59,7 +60,7 @@ def switching_bound(parameters: Parameters, load: Load, bits: int) -> float:
     have 64 bits: r + <rounding, s>.
     """
     moved = 0.5 + len(parameters.primes) * 2.0 ** (bits - 64)
-    return moved * (1 + _TAIL * sqrt(_TERNARY_VARIANCE * load.key_holders * parameters.degree))
+    return moved * (1 + TAIL * sqrt(_TERNARY_VARIANCE * load.key_holders * parameters.degree))
 
 
 def answer_error_bound(parameters: Parameters, load: Load, *, coefficients: int = 1) -> float:
@@ -67,13 +68,13 @@ def answer_error_bound(parameters: Parameters, load: Load, *, coefficients: int 
 
     For several coefficients at once: tails of 2^-44 / coefficients for each, which lengthen every factor alike at most.
     """
-    longer = (_FAILURE + log(2 * coefficients)) / (_FAILURE + log(2))
+    longer = (FAILURE + log(2 * coefficients)) / (FAILURE + log(2))
     return longer * (error_bound(parameters, load) + rerandomisation_bound(parameters, load))
 
 
 def flood_reach_max(parameters: Parameters, load: Load) -> float:
     """Return the largest absolute flooding error under which an answer is still right; below 0 when it is not."""
-    return (1 - _SWITCH_SHARE) * parameters.delta / 2 - answer_error_bound(parameters, load)
+    return (1 - SWITCH_SHARE) * parameters.delta / 2 - answer_error_bound(parameters, load)
 
 
 def flood_std_max(parameters: Parameters, load: Load) -> float:
@@ -108,7 +109,7 @@ def choose_switch_bits(parameters: Parameters, load: Load) -> int:
     ConfigError
         More than 60 bits would be needed; send the answers without switching.
     """
-    share = _SWITCH_SHARE * parameters.delta / parameters.modulus / 2
+    share = SWITCH_SHARE * parameters.delta / parameters.modulus / 2
     for bits in range(1, SWITCH_BITS_MAX + 1):
         if switching_bound(parameters, load, bits) <= share * 2**bits:
             return bits
@@ -118,9 +119,47 @@ def choose_switch_bits(parameters: Parameters, load: Load) -> int:
     )
 
 
+def choose_parameters(load: Load, *, flood_std_min: float = 0.0, flood_distance_bits: int = 0) -> Parameters:
+    """Return the cheapest parameters under which every answer is right and there is room for the flood.
+
+    Parameters
+    ----------
+    load
+        What is added up.
+    flood_std_min
+        The standard deviation that the flooding error must be able to have.
+    flood_distance_bits
+        Where above 0: room for a uniform flood that hides the error to a statistical distance of 2^-bits per answer
+        (:func:`statistical_flood_bits`).
+
+    Raises
+    ------
+    ConfigError
+        No ring of the standard's table has the room.
+    """
+    lacking_bits = 0.0
+    for degree, prime_count in _LADDER:
+        if load.plaintext_modulus > 1 << (PRIME_BITS * prime_count - 3):
+            continue
+        parameters = Parameters.make(degree, prime_count, load.plaintext_modulus)
+        reach = FLOOD_REACH_STD * flood_std_min
+        if flood_distance_bits:
+            reach = max(reach, 2.0 ** statistical_flood_bits(parameters, load, flood_distance_bits))
+        room = flood_reach_max(parameters, load)
+        if room > reach:
+            return parameters
+        taken = answer_error_bound(parameters, load) + reach
+        lacking_bits = log2(taken / (parameters.delta / 2)) + 1
+    raise ConfigError(
+        f"sums up to 2^{log2(load.sum_max):.0f} over {load.terms} terms with weights up to {load.weight_max} must fit "
+        f"a modulus of {PRIME_BITS * _LADDER[-1][1]} bits; about {max(lacking_bits, 1):.0f} bits are lacking. "
+        "Use fewer fractional bits, fewer cells or less flooding."
+    )
+
+
 def _norm_spread(parameters: Parameters) -> float:
     """Return by what factor N coordinates of one deviation pass their expected norm, but for probability 2^-44."""
-    share = _FAILURE / parameters.degree
+    share = FAILURE / parameters.degree
     return sqrt(1 + 2 * sqrt(share) + 2 * share)
 
 

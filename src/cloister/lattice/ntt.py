@@ -5,8 +5,8 @@ floor(2^32 w / p)) any 32-bit word times w is in 0..2p-1 without a comparison. T
 
     u, v -> u + wv, u - wv + 2p
 
-adds at most 2p a stage, so that after s stages a value is below (1 + 2s) p < 2^32 up to s = 15 (N = 32768): nothing is
-reduced before the end. The inverse butterfly keeps its values below 2p by one subtraction and one minimum.
+adds at most 2p per stage, so that after s stages a value is below (1 + 2s) p < 2^32 up to s = 15 (N = 32768): nothing
+is reduced before the end. The inverse butterfly keeps its values below 2p by one subtraction and one minimum.
 
 Each stage has the same geometry (Pease): it reads j and j + N/2 and writes 2j and 2j + 1. All reads are contiguous and
 the writes interleave, at every stage, so one loop is vectorised for all of them and one polynomial is enough to fill
@@ -73,7 +73,6 @@ def stage_period(stage: int, half: int) -> int:
 def _forward_stage(
     source: Residues, target: Residues, factors: Residues, quotients: Residues, period: int, prime: Any
 ) -> None:
-    """Do one stage of the forward transform."""
     half = source.size // 2
     twice = np.uint32(prime + prime)
     for first in range(0, half, period):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from cloister.errors import ConfigError, RemoteProtocolError
 from cloister.lattice.ntt import Residues, compile_loop
 from cloister.lattice.parameters import Parameters
-from cloister.lattice.primes import PRIME_BITS
+from cloister.lattice.ring import PRIME_BITS
 
 _WORD_BITS = 64
 
@@ -97,13 +97,11 @@ def unpack_residues(raw: bytes, parameters: Parameters, shape: tuple[int, ...]) 
 
 
 def _check_bits(bits: int) -> None:
-    """Refuse a width that no word has."""
     if not 1 <= bits <= _WORD_BITS:
         raise ConfigError(f"words must have from 1 to {_WORD_BITS} bits; got {bits}.")
 
 
 def _unpack_into(raw: bytes, bits: int, out: NDArray[Any]) -> None:
-    """Check the size, and read all words."""
     _check_bits(bits)
     wanted = count_bytes(out.size, bits)
     if len(raw) != wanted:

@@ -1,23 +1,45 @@
-"""What a lattice session agrees on, and how it is chosen: the smallest secure ring in which no answer can fail.
+"""What a lattice session agrees on: a ring of the standard's table, and the integers that travel in it.
+
+The table is that of the HomomorphicEncryption.org security standard (Albrecht et al. 2018, table 1): secret with
+coefficients uniform in {-1, 0, 1}, error of standard deviation 3.2, 128 bits against classical attacks. A larger
+modulus with the same ring is less secure, so the table is a ceiling.
 
 A plaintext m is carried as delta * m with delta = floor(q / t). An answer is right while its error stays below about
-delta / 2 (:mod:`~cloister.lattice.noise`), so everything follows from public bounds on what will be added up.
+delta / 2, so everything follows from public bounds on what will be added up: a :class:`Load`, from which
+:func:`~cloister.lattice.noise.choose_parameters` finds the smallest ring.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, cached_property
-from math import log2, prod
+from functools import cached_property
+from math import prod
+from types import MappingProxyType
 
-from cloister.errors import ConfigError
-from cloister.lattice import noise
-from cloister.lattice.primes import PRIME_BITS, find_primes, is_prime
-from cloister.lattice.ring import Ring
-from cloister.lattice.standard import check_security
+from cloister.errors import ConfigError, LocalProtocolError
+from cloister.lattice.ring import PRIME_BITS, Ring, find_primes, is_prime, make_ring
 
-# Degree and number of 27-bit primes, in order of cost: 54, 81, 108 bits, and up to 216.
-_LADDER = ((2048, 2), (4096, 3), (4096, 4), (8192, 5), (8192, 6), (8192, 7), (8192, 8))
+SECURITY_BITS = 128
+MODULUS_BITS_MAX = MappingProxyType({2048: 54, 4096: 109, 8192: 218})
+
+
+def check_security(degree: int, modulus: int) -> None:
+    """Refuse a ring that the table does not hold, and a modulus with a bit more than it allows.
+
+    Raises
+    ------
+    ConfigError
+        The table has no such degree, or the modulus has more bits than the table says.
+    """
+    if degree not in MODULUS_BITS_MAX:
+        known = ", ".join(str(size) for size in MODULUS_BITS_MAX)
+        raise ConfigError(f"a ring's degree must be one of {known}; got {degree}. Take one of these.")
+    most = MODULUS_BITS_MAX[degree]
+    if modulus.bit_length() > most:
+        raise ConfigError(
+            f"a ring of degree {degree} must have a modulus of at most {most} bits for {SECURITY_BITS}-bit security; "
+            f"got {modulus.bit_length()}. Take a larger ring or fewer primes."
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,13 +97,7 @@ class Parameters:
     @cached_property
     def ring(self) -> Ring:
         """The arithmetic; its tables are made once for each set of primes."""
-        return _make_ring(self.degree, self.primes)
-
-
-@cache
-def _make_ring(degree: int, primes: tuple[int, ...]) -> Ring:
-    """Share the tables of rings among parameters."""
-    return Ring(degree, primes)
+        return make_ring(self.degree, self.primes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,39 +134,12 @@ class Load:
         return 1 << (2 * self.sum_max).bit_length()
 
 
-def choose_parameters(load: Load, *, flood_std_min: float = 0.0, flood_distance_bits: int = 0) -> Parameters:
-    """Return the cheapest parameters under which every answer is right and there is room for the flood.
-
-    Parameters
-    ----------
-    load
-        What is added up.
-    flood_std_min
-        The standard deviation that the flooding error must be able to have.
-    flood_distance_bits
-        Where above 0: room for a uniform flood that hides the error to a statistical distance of 2^-bits an answer
-        (:func:`~cloister.lattice.noise.statistical_flood_bits`).
-
-    Raises
-    ------
-    ConfigError
-        No ring of the standard's table has the room.
-    """
-    lacking_bits = 0.0
-    for degree, prime_count in _LADDER:
-        if load.plaintext_modulus > 1 << (PRIME_BITS * prime_count - 3):
-            continue
-        parameters = Parameters.make(degree, prime_count, load.plaintext_modulus)
-        reach = noise.FLOOD_REACH_STD * flood_std_min
-        if flood_distance_bits:
-            reach = max(reach, 2.0 ** noise.statistical_flood_bits(parameters, load, flood_distance_bits))
-        room = noise.flood_reach_max(parameters, load)
-        if room > reach:
-            return parameters
-        taken = noise.answer_error_bound(parameters, load) + reach
-        lacking_bits = log2(taken / (parameters.delta / 2)) + 1
-    raise ConfigError(
-        f"sums up to 2^{log2(load.sum_max):.0f} over {load.terms} terms with weights up to {load.weight_max} must fit "
-        f"a modulus of {PRIME_BITS * _LADDER[-1][1]} bits; about {max(lacking_bits, 1):.0f} bits are lacking. "
-        "Use fewer fractional bits, fewer cells or less flooding."
+def parameters_at(parameters: Parameters, prime_count: int) -> Parameters:
+    """Return the same ring and plaintext modulus over the first ``prime_count`` primes."""
+    if not 1 <= prime_count <= len(parameters.primes):
+        raise LocalProtocolError(f"a level has 1 to {len(parameters.primes)} of the primes; got {prime_count}.")
+    return Parameters(
+        degree=parameters.degree,
+        primes=parameters.primes[:prime_count],
+        plaintext_modulus=parameters.plaintext_modulus,
     )

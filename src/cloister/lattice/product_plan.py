@@ -1,9 +1,21 @@
 """The plan of a session with joint cells: plaintext modulus, primes, and how many of them are left after each product.
 
 Pointwise products need slots, so t is a prime that is 1 modulo 2N. An answer then weights coefficients with numbers
-up to t / 2 (:func:`~cloister.lattice.joint_cells.encode_weights`), whatever the size of the weights in the slots:
+up to t / 2 (:func:`~cloister.lattice.slots.encode_weights`), whatever the size of the weights in the slots:
 that, and not the products, is what most of the modulus is for. The plan is the cheapest chain of levels under which
 every answer is right; all of it follows from public numbers, so every party computes the same.
+
+The bounds on a product's error hold but for probability 2^-40 per answer. Everything is in units of t: a ciphertext's
+v = f m + t e is written v = t g. Two numbers describe a random polynomial g:
+
+* its *proxy*: for every fixed polynomial w, a coefficient of w g is sub-Gaussian with parameter proxy |w|;
+* its *reach*: a bound on |g(zeta)| at every complex root zeta of X^N + 1. Reaches multiply, and |g h| <= reach(g) |h|.
+
+A secret or error with independent coefficients of parameter sigma has the reach sigma sqrt(N) spread, spread^2 = 1 +
+sqrt(2x) + x with x = ln(events N / 2) + 44 ln 2 (Hsu, Kakade, Zhang, "A tail inequality for quadratic forms of
+subgaussian random vectors", 2012, for the real and imaginary part together). Rounding errors and the digits of
+relinearisation are taken as uniform and independent; that is the usual model of a ciphertext's residues, and the one
+assumption here beyond RLWE. Proof: docs/proofs/joint-cells.md.
 """
 
 from __future__ import annotations
@@ -11,20 +23,146 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations
-from math import ceil, log2, prod, sqrt
+from math import ceil, log, log2, prod, sqrt
 
 from cloister.errors import ConfigError
-from cloister.lattice.levels import parameters_at
-from cloister.lattice.noise import FLOOD_REACH_STD, rerandomisation_bound
-from cloister.lattice.parameters import Load, Parameters
-from cloister.lattice.primes import PRIME_BITS, find_primes, is_prime
-from cloister.lattice.product_noise import ProductNoise
+from cloister.lattice.noise import FAILURE, FLOOD_REACH_STD, SWITCH_SHARE, TAIL, rerandomisation_bound
+from cloister.lattice.parameters import Load, Parameters, parameters_at
 from cloister.lattice.products import scaling_factor
+from cloister.lattice.ring import PRIME_BITS, find_primes, is_prime
+from cloister.lattice.sampling import ERROR_STD
 
+_TERNARY_PROXY = sqrt(2 / 3)
+_UNIFORM_PROXY = sqrt(1 / 12)  # of a rounding error on -1/2..1/2
 DEGREE = 8192
 _PRIMES_MAX = 8  # 216 of the 218 bits that the standard allows at this degree
-_SWITCH_SHARE = 1 / 8  # of an answer's room is left to the last switch to a small modulus, as for other answers
 HOLDERS_MIN, HOLDERS_MAX = 2, 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProductNoise:
+    """Bounds for one ring, plaintext modulus and key.
+
+    Attributes
+    ----------
+    degree
+        N.
+    plaintext_modulus
+        t.
+    key_holders
+        How many ternary secrets the key is a sum of; with more than one, the relinearisation key is the collective one.
+    polynomials
+        How many ciphertexts a session has: all of them must keep to their reach.
+    """
+
+    degree: int
+    plaintext_modulus: int
+    key_holders: int
+    polynomials: int
+
+    @property
+    def spread(self) -> float:
+        """Reach of a polynomial with independent coefficients over its deviation sigma sqrt(N)."""
+        x = FAILURE + log(self.polynomials * self.degree / 2)
+        return sqrt(1 + sqrt(2 * x) + x)
+
+    def reach(self, proxy: float) -> float:
+        """Return the reach of a polynomial from its proxy."""
+        return proxy * sqrt(self.degree) * self.spread
+
+    @property
+    def secret_reach(self) -> float:
+        """Reach of the key: a sum of ternary secrets."""
+        return self.reach(_TERNARY_PROXY * sqrt(self.key_holders))
+
+    @property
+    def key_error_reach(self) -> float:
+        """Reach of the error of a public key: a sum of the holders' errors."""
+        return self.reach(ERROR_STD * sqrt(self.key_holders))
+
+    @property
+    def fresh_proxy(self) -> float:
+        """Proxy of e_pk u + e2 - e1 s given the key: linear in u (ternary), e1 and e2."""
+        of_errors = ERROR_STD * sqrt(1 + self.secret_reach**2)
+        return sqrt((_TERNARY_PROXY * self.key_error_reach) ** 2 + of_errors**2)
+
+    @property
+    def rounding_proxy(self) -> float:
+        """Proxy of r_body - r_mask s, what dividing a ciphertext by primes adds."""
+        return _UNIFORM_PROXY * sqrt(1 + self.secret_reach**2)
+
+    @property
+    def message_reach(self) -> float:
+        """Reach of m / t: N coefficients of at most 1/2."""
+        return self.degree / 2
+
+    def relinearisation_proxy(self, prime_count: int) -> float:
+        """Proxy of sum_i digit_i e_i given the key's errors: digits uniform on +-p/2.
+
+        One holder: e_i as drawn. Collective: s e0 + u e1 + e2 + e3, each a sum over the holders.
+        """
+        error = self.key_error_reach
+        if self.key_holders > 1:
+            error = 2 * error * (self.secret_reach + 1)
+        return _UNIFORM_PROXY * 2.0**PRIME_BITS * sqrt(prime_count) * error
+
+    def uploaded_proxy(self, divisor: float) -> float:
+        """Proxy of a fresh ciphertext that its encryptor has divided by some primes (1: by none)."""
+        rounding = self.rounding_proxy if divisor > 1 else 0.0
+        return sqrt((self.fresh_proxy / divisor) ** 2 + rounding**2)
+
+    def uploaded_reach(self, divisor: float) -> float:
+        """Reach of the same, message included."""
+        return self.reach(self.uploaded_proxy(divisor)) + self.message_reach
+
+    def product_reach(self, left: float, right: float, prime_count: int) -> float:
+        """Reach of a product after relinearisation, before division: v1 v2 / t = t g1 g2."""
+        return self.plaintext_modulus * left * right + self.reach(self.relinearisation_proxy(prime_count))
+
+    def divided_reach(self, reach: float, divisor: float) -> float:
+        """Reach after division by primes."""
+        return reach / divisor + self.reach(self.rounding_proxy)
+
+    def answer_bound(
+        self,
+        *,
+        left: float,
+        divisor_right: float,
+        divisor: float,
+        prime_count: int,
+        weight_norm: float,
+        left_cells: int,
+        right_cells: int,
+        blocks: int,
+    ) -> float:
+        """Bound the error of an answer: the sum over cells of <weights, error of the product / divisor>.
+
+        Given the left factors (reach ``left``), a product is linear in what the right encryptor drew, independently for
+        each of its cells and blocks: those add up by their squares. The left factors are not independent of each other
+        there, and are added up linearly. Digits and roundings are independent everywhere.
+
+        Parameters
+        ----------
+        left
+            Reach of the left factors of the last product.
+        divisor_right
+            What the right encryptor divided by.
+        divisor
+            What the products are divided by.
+        prime_count
+            Primes at the last product.
+        weight_norm
+            Euclidean norm of the weights of one cell, over all blocks.
+        left_cells, right_cells, blocks
+            Factors of the last product, and blocks of records, in an answer.
+        """
+        drawn = TAIL * self.uploaded_proxy(divisor_right) * sqrt(right_cells)
+        # In each block |m_right / t| <= sqrt(N) / 2, and sum |w_b| <= sqrt(blocks) |w|.
+        messages = sqrt(self.degree * blocks) / 2 * right_cells
+        product = self.plaintext_modulus * left * left_cells * (drawn + messages)
+        root = TAIL * sqrt(left_cells * right_cells)
+        relinearised = root * self.relinearisation_proxy(prime_count)
+        return weight_norm * ((product + relinearised) / divisor + root * self.rounding_proxy)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +290,7 @@ class ProductPlan:
             if reach * noise.plaintext_modulus >= prod(self.parameters.primes[:level]) / 2:
                 return -1.0
             left = noise.divided_reach(reach, self._ratio(place))
-        return (1 - _SWITCH_SHARE) * self.final.delta / 2 - self.error_bound
+        return (1 - SWITCH_SHARE) * self.final.delta / 2 - self.error_bound
 
     def _divisor(self, level: int) -> float:
         """Return what an encryptor divides by to reach a level."""
@@ -220,12 +358,12 @@ def _list_plans(load: JointLoad) -> list[ProductPlan]:
 
 @cache
 def find_slot_prime(above: int) -> int:
-    """Return the least prime above a number that is 1 modulo 2N and none of the ciphertext's primes.
+    """Return the least prime above a number that is 1 modulo 2N and not one of the ciphertext's primes.
 
     Raises
     ------
     ConfigError
-        If there is none below 2^27.
+        If no such prime is below 2^27.
     """
     step = 2 * DEGREE
     taken = find_primes(DEGREE, _PRIMES_MAX)
@@ -240,5 +378,4 @@ def find_slot_prime(above: int) -> int:
 
 @cache
 def _make_parameters(prime_count: int, plaintext_modulus: int) -> Parameters:
-    """Make each set of parameters once."""
     return Parameters.make(DEGREE, prime_count, plaintext_modulus)

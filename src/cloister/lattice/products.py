@@ -78,7 +78,7 @@ class DegreeTwoBatch:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ScaledBatch:
-    """Ordinary ciphertexts, as :mod:`~cloister.lattice.inner_product` takes them.
+    """Ordinary ciphertexts, as :mod:`~cloister.lattice.weighted_sums` takes them.
 
     Attributes
     ----------

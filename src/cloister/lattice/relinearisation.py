@@ -1,13 +1,20 @@
-"""Relinearisation: a product has a part times s^2; a key that encrypts s^2 turns it back into mask and body.
+"""What follows a product: relinearisation, and the step down a chain of moduli.
 
-The square part c is written by its residues: c = sum over primes i of [c]_p_i g_i modulo q, where g_i is 1 modulo p_i
-and 0 modulo the others. The key holds, for each i, an encryption of g_i s^2 with its error in multiples of t:
+A product has a part times s^2; the relinearisation key, which encrypts s^2, turns it back into mask and body. The
+square part c is written by its residues: c = sum over primes i of [c]_p_i g_i modulo q, where g_i is 1 modulo p_i and 0
+modulo the others. The key holds, for each i, an encryption of g_i s^2 with its error in multiples of t:
 
     key_body_i - key_mask_i s = t e_i + g_i s^2,
 
 so sum_i [c]_p_i (key_mask_i, key_body_i) encrypts c s^2 with the error t sum_i [c]_p_i e_i, each residue taken in
 -p_i/2..p_i/2. In residues g_i s^2 is s^2 in row i and nothing elsewhere; therefore the first L' rows of the first L'
 digits are the key for the first L' primes, and one key serves every level.
+
+A product's error grows with the square of its factors'; dividing a ciphertext by some of its primes divides the error
+with it, down to the rounding (:func:`switch_level`). To divide by P exactly, each polynomial c is first moved by the
+least multiple of t that makes it divisible: c - t [t^-1 c]_P, then / P. The plaintext is divided by P modulo t (the
+batch's factor says so), and the error becomes error / P plus t times a rounding error of at most 1/2 (in c's mask:
+times the secret).
 """
 
 from __future__ import annotations
@@ -20,10 +27,14 @@ import numpy as np
 from cloister.crypto import Entropy
 from cloister.errors import LocalProtocolError
 from cloister.lattice.keys import SecretKeys
-from cloister.lattice.ntt import Residues, compile_loop, forward_one, reduce_wide
-from cloister.lattice.parameters import Parameters
+from cloister.lattice.ntt import Residues, compile_loop, forward_one, multiply_lazy, reduce_wide, subtract_once
+from cloister.lattice.parameters import Parameters, parameters_at
 from cloister.lattice.products import DegreeTwoBatch, LsbBatch
+from cloister.lattice.ring import make_ring, quotient
 from cloister.lattice.sampling import draw_errors, expand_uniform
+from cloister.records import IntArray
+
+_DROPPED_AT_ONCE = 2  # so that what is subtracted fits int64: two primes of 27 bits
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -139,3 +150,77 @@ def _add_digits(
             for i in range(degree):
                 masks[m, l, i] = reduce_wide(mask_sum[i], prime, unit, power, power_quotient)
                 bodies[m, l, i] = reduce_wide(body_sum[i], prime, unit, power, power_quotient)
+
+
+def switch_level(batch: LsbBatch, prime_count: int) -> LsbBatch:
+    """Divide ciphertexts by their last primes, until the first ``prime_count`` are left."""
+    if not 1 <= prime_count <= len(batch.parameters.primes):
+        raise LocalProtocolError(
+            f"a switch goes down to at least one prime; got {prime_count} of {len(batch.parameters.primes)}."
+        )
+    while len(batch.parameters.primes) > prime_count:
+        batch = _drop(batch, max(prime_count, len(batch.parameters.primes) - _DROPPED_AT_ONCE))
+    return batch
+
+
+def _drop(batch: LsbBatch, kept: int) -> LsbBatch:
+    """Divide by one or two primes."""
+    lower = parameters_at(batch.parameters, kept)
+    t = lower.plaintext_modulus
+    dropped = make_ring(lower.degree, batch.parameters.primes[kept:])
+    divisor = dropped.modulus
+    # [t^-1 c]_p for each dropped prime; c / P - [t^-1 c]_P (t / P) for each kept one.
+    inverse = np.array([pow(t, -1, prime) for prime in dropped.primes], dtype=np.uint32)
+    divide = _shoup_pairs([pow(divisor, -1, prime) for prime in lower.primes], lower.primes)
+    subtract = _shoup_pairs([t * pow(divisor, -1, prime) % prime for prime in lower.primes], lower.primes)
+    sides = []
+    for side in (batch.masks, batch.bodies):
+        remainders = dropped.inverse(dropped.scale(np.ascontiguousarray(side[:, kept:]), inverse))
+        lifted = lower.ring.reduce(_lift_centred(remainders, dropped.primes))
+        ring = lower.ring
+        _divide(side, lifted, divide, subtract, ring.prime_words, ring.factors, ring.quotients)
+        sides.append(lifted)
+    factor = batch.factor * pow(divisor, -1, t) % t
+    return LsbBatch(parameters=lower, masks=sides[0], bodies=sides[1], factor=factor)
+
+
+def _lift_centred(residues: Residues, primes: tuple[int, ...]) -> IntArray:
+    """Return the integers in -P/2..P/2 of residues (C, 1 or 2, N)."""
+    modulus = primes[0]
+    value = residues[:, 0].astype(np.int64)
+    if len(primes) == 2:
+        # Garner: x = x1 + p1 [(x2 - x1) / p1]_p2.
+        step = (residues[:, 1].astype(np.int64) - value) % primes[1] * pow(primes[0], -1, primes[1]) % primes[1]
+        value += primes[0] * step
+        modulus *= primes[1]
+    return value - modulus * (value > modulus // 2)
+
+
+def _shoup_pairs(factors: list[int], primes: tuple[int, ...]) -> Residues:
+    """Return (L, 2): each factor and its companion."""
+    return np.array([[x, quotient(x, p)] for x, p in zip(factors, primes, strict=True)], dtype=np.uint32)
+
+
+@compile_loop
+def _divide(
+    side: Residues,
+    lifted: Residues,
+    divide: Residues,
+    subtract: Residues,
+    primes: Residues,
+    factors: Residues,
+    quotients: Residues,
+) -> None:
+    """Overwrite lifted (C, L, N), coefficient form, with the quotient in NTT form: side / P - lifted t / P."""
+    scratch = np.empty(lifted.shape[2], dtype=np.uint32)
+    for m in range(lifted.shape[0]):
+        for l in range(primes.size):  # noqa: E741 (the papers' index of a prime)
+            prime: Any = primes[l]
+            twice = np.uint32(prime + prime)
+            forward_one(lifted[m, l], scratch, factors[l], quotients[l], prime)
+            source, target = side[m, l], lifted[m, l]
+            for i in range(target.size):
+                whole = multiply_lazy(source[i], divide[l, 0], divide[l, 1], prime)
+                less = multiply_lazy(target[i], subtract[l, 0], subtract[l, 1], prime)
+                # Both below 2p: the difference plus 2p is below 4p.
+                target[i] = subtract_once(subtract_once(np.uint32(whole + np.uint32(twice - less)), twice), prime)

@@ -1,5 +1,7 @@
 """The ring Z_q[X]/(X^N + 1), q a product of primes: an element is its residues modulo each prime.
 
+The primes are below 2^27 and 1 modulo 2N, so that each Z_p has the roots that the transform needs.
+
 Arrays are uint32 with shape (..., L, N) for L primes. *Coefficient form* holds coefficients in order of their power;
 *NTT form* holds values at the primitive 2N-th roots of unity, where a product is taken place by place. Every function
 returns reduced residues, 0..p-1, in a new array.
@@ -9,12 +11,13 @@ Times do not depend on the values: no branch, no table lookup at a secret place.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.errors import ConfigError
+from cloister.errors import ConfigError, RemoteProtocolError
 from cloister.lattice.ntt import (
     Residues,
     compile_loop,
@@ -24,10 +27,61 @@ from cloister.lattice.ntt import (
     stage_period,
     subtract_once,
 )
-from cloister.lattice.primes import PRIME_BITS, find_root
 from cloister.records import IntArray
 
+PRIME_BITS = 27
+_WITNESSES = (2, 3, 5, 7)  # enough for every number below 3,215,031,751 (Pomerance, Selfridge, Wagstaff 1980)
 _DEGREE_MAX = 1 << 15  # the transform's values would pass 2^32 beyond
+
+
+def is_prime(number: int) -> bool:
+    """Say whether a number below 2^31 is prime: Miller-Rabin with witnesses that prove it there."""
+    if number < 2 or any(number % small == 0 for small in _WITNESSES):
+        return number in _WITNESSES
+    odd = number - 1
+    twos = (odd & -odd).bit_length() - 1
+    odd >>= twos
+    for witness in _WITNESSES:
+        power = pow(witness, odd, number)
+        if power in (1, number - 1):
+            continue
+        for _ in range(twos - 1):
+            power = power * power % number
+            if power == number - 1:
+                break
+        else:
+            return False
+    return True
+
+
+@cache
+def find_primes(degree: int, count: int) -> tuple[int, ...]:
+    """Return the ``count`` largest primes below 2^27 that are 1 modulo 2N, largest first."""
+    step = 2 * degree
+    found: list[int] = []
+    candidate = (1 << PRIME_BITS) // step * step + 1 - step
+    while len(found) < count:
+        if candidate <= step:
+            raise ConfigError(
+                f"there must be {count} primes below 2^{PRIME_BITS} that are 1 modulo {step}; there are {len(found)}. "
+                "Use fewer primes."
+            )
+        if is_prime(candidate):
+            found.append(candidate)
+        candidate -= step
+    return tuple(found)
+
+
+@cache
+def find_root(degree: int, prime: int) -> int:
+    """Return the first x^((p-1)/2N), x = 2, 3, ..., whose N-th power is -1: a primitive 2N-th root of unity."""
+    if (prime - 1) % (2 * degree) or not is_prime(prime):
+        raise ConfigError(f"a modulus must be a prime that is 1 modulo {2 * degree}; got {prime}. Use find_primes.")
+    for base in range(2, prime):
+        root = pow(base, (prime - 1) // (2 * degree), prime)
+        if pow(root, degree, prime) == prime - 1:
+            return root
+    raise AssertionError("a prime field has a primitive root")
 
 
 class Ring:
@@ -141,6 +195,20 @@ class Ring:
     def _flat(self, x: Residues) -> Residues:
         """Return a view (M, L, N)."""
         return x.reshape(-1, *x.shape[-2:])
+
+
+@cache
+def make_ring(degree: int, primes: tuple[int, ...]) -> Ring:
+    """Return the ring; its tables are made once for each set of primes."""
+    return Ring(degree, primes)
+
+
+def check_residues(ring: Ring, array: Residues, shape: tuple[int, ...], name: str) -> None:
+    """Refuse an array of another shape or with a residue at or above its prime; axes (..., L, N)."""
+    if array.dtype != np.uint32 or array.shape != shape or array.shape[-2] != len(ring.primes):
+        raise RemoteProtocolError(f"{name} must be uint32 {shape}; got {array.dtype} {array.shape}.")
+    if (array >= ring.prime_words[:, None]).any():
+        raise RemoteProtocolError(f"{name} must hold residues below their primes; it does not.")
 
 
 def quotient(factor: int, prime: int) -> int:

@@ -14,17 +14,15 @@ from __future__ import annotations
 from decimal import Context, Decimal, localcontext
 from math import ceil, prod, sqrt
 from math import log as ln
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.crypto import Context as Label
 from cloister.crypto import Entropy, Stream, derive_key
-from cloister.crypto.stream import Context as Label
 from cloister.lattice.ntt import Residues, compile_loop
-
-if TYPE_CHECKING:
-    from cloister.lattice.parameters import Parameters
+from cloister.lattice.parameters import Parameters
 
 ERROR_STD: Final = 3.2
 # P(|e| > k) < 2 exp(-k^2 / (2 sigma^2)) <= 2^-64.

@@ -1,27 +1,32 @@
-"""Slots: N numbers modulo 65537 that one polynomial carries, multiplied place by place.
+"""Slots: N numbers modulo a prime t that one polynomial carries, multiplied place by place.
 
-65537 is 1 modulo 2N for every degree up to 32768, so the plaintext ring Z_t[X]/(X^N + 1) splits into N copies of Z_t.
-A product of an encoded plaintext vector with an encrypted encoded vector encrypts the products slot by slot:
-what labels need, where Alice's choice for cell c meets Bob's encrypted indicator of it.
+Where t is 1 modulo 2N, as 65537 is for every degree up to 32768, the plaintext ring Z_t[X]/(X^N + 1) splits into N
+copies of Z_t. A product of an encoded plaintext vector with an encrypted encoded vector encrypts the products slot by
+slot: what labels need, where Alice's choice for cell c meets Bob's encrypted indicator of it. A sum over slots is a
+coefficient,
 
-Here whole polynomials are decrypted, so re-randomisation and flood cover all N coefficients of the body.
+    sum_r w_r m(zeta_r) = N times coefficient 0 of W m,   W(zeta_r) = w_r,
+
+so weights of records in slots are encoded (:func:`encode_weights`) and then accumulated as any others.
+
+Labels decrypt whole polynomials, so re-randomisation and flood cover all N coefficients of the body.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cloister.crypto import Entropy
 from cloister.errors import ConfigError
-from cloister.lattice.encryption import Integers
 from cloister.lattice.keys import PublicKeys
 from cloister.lattice.noise import answer_error_bound
-from cloister.lattice.ntt import Residues
+from cloister.lattice.ntt import Residues, compile_loop, inverse_one, multiply_lazy, subtract_once
 from cloister.lattice.parameters import Load, Parameters
-from cloister.lattice.ring import Ring
+from cloister.lattice.ring import Ring, make_ring
 from cloister.lattice.sampling import draw_errors
 from cloister.records import IntArray
 
@@ -31,7 +36,7 @@ _LIMB_BITS = 32
 
 @dataclass(frozen=True)
 class SlotCodec:
-    """Turns slots into coefficients and back.
+    """Turns slots modulo 65537 into coefficients and back.
 
     Attributes
     ----------
@@ -41,23 +46,38 @@ class SlotCodec:
 
     degree: int
 
-    @cached_property
-    def _ring(self) -> Ring:
-        return Ring(self.degree, (SLOT_MODULUS,))
-
-    def encode(self, slots: Integers) -> Integers:
+    def encode(self, slots: IntArray) -> IntArray:
         """Return coefficients (..., N), centred modulo 65537, of the polynomial with these slots (..., N)."""
-        return _centre(self._ring.inverse(self._ring.reduce(slots)))
+        return encode_slots(self.degree, SLOT_MODULUS, slots)
 
-    def decode(self, coefficients: Integers) -> Integers:
+    def decode(self, coefficients: IntArray) -> IntArray:
         """Return the slots (..., N), centred modulo 65537, of polynomials (..., N)."""
-        return _centre(self._ring.forward(self._ring.reduce(coefficients)))
+        ring = make_ring(self.degree, (SLOT_MODULUS,))
+        return _centre(ring.forward(ring.reduce(coefficients))[..., 0, :], SLOT_MODULUS)
 
 
-def _centre(residues: Residues) -> Integers:
-    """Return residues (..., 1, N) as signed integers (..., N)."""
-    wide = residues[..., 0, :].astype(np.int64)
-    return wide - SLOT_MODULUS * (wide > SLOT_MODULUS // 2)
+def encode_slots(degree: int, plaintext_modulus: int, slots: IntArray) -> IntArray:
+    """Return coefficients (..., N), centred modulo t, of the polynomials with these values in their slots."""
+    ring = make_ring(degree, (plaintext_modulus,))
+    return _centre(ring.inverse(ring.reduce(slots))[..., 0, :], plaintext_modulus)
+
+
+def encode_weights(degree: int, plaintext_modulus: int, weights: NDArray[np.integer]) -> NDArray[np.int32]:
+    """Return weights of coefficients (..., N) from weights of records (..., N), of 32 bits, for the inner products.
+
+    Column p of the result is N times coefficient -p of W, modulo t: sum_p result_p m_p = sum_r w_r m(zeta_r) modulo t.
+    """
+    ring = make_ring(degree, (plaintext_modulus,))
+    rows = np.ascontiguousarray(weights.reshape(-1, degree), dtype=np.int32)
+    out = np.empty(rows.shape, dtype=np.int32)
+    unit, power = ring.constants[0, :2]
+    _encode_rows(rows, out, ring.prime_words[0], unit, power, ring.inverse_factors[0], ring.inverse_quotients[0])
+    return out.reshape(weights.shape)
+
+
+def _centre(residues: NDArray[np.integer], modulus: int) -> IntArray:
+    wide = residues.astype(np.int64)
+    return wide - modulus * (wide > modulus // 2)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -76,7 +96,7 @@ class RlweCiphertext:
     bodies: Residues
 
 
-def multiply_plain(ring: Ring, masks: Residues, bodies: Residues, plain: Integers) -> RlweCiphertext:
+def multiply_plain(ring: Ring, masks: Residues, bodies: Residues, plain: IntArray) -> RlweCiphertext:
     """Return sum_c plain_c * ciphertext_c.
 
     Parameters
@@ -143,3 +163,25 @@ def _draw_wide(ring: Ring, stream: Entropy, bits: int, shape: tuple[int, ...]) -
         limb &= (1 << min(_LIMB_BITS, bits + 1 - low)) - 1
         total = ring.add(total, ring.scale(ring.reduce(limb.reshape(places)), ring.residues_of(1 << low)))
     return total
+
+
+@compile_loop
+def _encode_rows(rows: Any, out: Any, prime: Any, unit: Any, power: Any, roots: Any, quotients: Any) -> None:
+    """Residues, the inverse transform without its factor 1/N, centred and mirrored, a row at a time."""
+    degree = rows.shape[1]
+    polynomial = np.empty(degree, dtype=np.uint32)
+    scratch = np.empty(degree, dtype=np.uint32)
+    no_factor = np.array([np.uint32(1), unit], dtype=np.uint32)
+    signed, half = np.int32(prime), np.int32(prime // np.uint32(2))
+    lack = np.uint32((prime - power) % prime)  # a negative weight's word is 2^32 too large
+    for j in range(rows.shape[0]):
+        row, target = rows[j], out[j]
+        for i in range(degree):
+            word = subtract_once(multiply_lazy(np.uint32(row[i]), np.uint32(1), unit, prime), prime)
+            polynomial[i] = subtract_once(np.uint32(word + np.uint32(lack & np.uint32(row[i] >> 31))), prime)
+        inverse_one(polynomial, scratch, roots, quotients, no_factor, prime)
+        first = np.int32(polynomial[0])
+        target[0] = np.int32(first - np.int32(signed & np.int32(np.int32(half - first) >> 31)))
+        for i in range(1, degree):
+            value = np.int32(polynomial[i])
+            target[np.uintp(degree - i)] = np.int32(np.int32(signed & np.int32(np.int32(half - value) >> 31)) - value)

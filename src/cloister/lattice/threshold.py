@@ -20,16 +20,14 @@ from typing import Self
 
 import numpy as np
 
-from cloister.crypto import Entropy
-from cloister.crypto.stream import KEY_BYTES
+from cloister.crypto import KEY_BYTES, Entropy
 from cloister.errors import ConfigError, LocalProtocolError, RemoteProtocolError
-from cloister.lattice.collective import check_residues, smudge_phases
+from cloister.lattice.decryption import DecryptionGuard, smudge_phases
 from cloister.lattice.keys import SecretKeys
 from cloister.lattice.lwe import LweBatch
 from cloister.lattice.ntt import Residues
-from cloister.lattice.once import DecryptionGuard
 from cloister.lattice.parameters import Parameters
-from cloister.lattice.ring import Ring
+from cloister.lattice.ring import Ring, check_residues
 from cloister.lattice.sampling import expand_uniform
 
 
@@ -151,8 +149,8 @@ def share_threshold_decryption(
 ) -> Residues:
     """Return a holder's share for each body, residues (B, L), for one announced set of holders.
 
-    The shares of exactly these members go to :func:`~cloister.lattice.collective.combine_decryptions`. Other parameters
-    as in :func:`~cloister.lattice.collective.share_decryption`.
+    The shares of exactly these members go to :func:`~cloister.lattice.decryption.combine_decryptions`. Other parameters
+    as in :func:`~cloister.lattice.decryption.share_decryption`.
 
     Raises
     ------

@@ -1,9 +1,11 @@
-"""Many weighted sums of encrypted records at once: each row of weights is transformed once, whatever it is used for.
+"""Weighted sums of encrypted records: each row of weights is transformed once, whatever it is used for.
+
+Records sit in coefficients. The weight of record p belongs to X^-p = -X^(N-p), so that coefficient 0 of weights times
+message is sum_p w_p m_p. Only that coefficient is wanted: the mask half of a product is added up in NTT form, the body
+half is a plain sum of residues, which needs no transform.
 
 A *product* is one row of weights times one ciphertext; it may go into several sums, each with a public factor. So an
 offset that is a constant for a whole cell costs no transform of its own: it is a factor on the product that counts.
-As in :mod:`~cloister.lattice.inner_product`, only coefficient 0 of a product is wanted: the mask half is added up in
-NTT form, the body half is a plain sum of residues.
 
 The time depends on how many rows, products and targets there are, on which factors are 1, and on the bits of a row's
 largest weight where they are more than 35 - log2 N; not on single weights or residues.
@@ -17,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.errors import LocalProtocolError
+from cloister.errors import ConfigError, LocalProtocolError
 from cloister.lattice.ntt import (
     Residues,
     compile_inline,
@@ -32,6 +34,8 @@ from cloister.records import IntArray
 
 _LAZY_PRODUCTS = 511  # products of a residue and twice a residue are below 2^55: so many and a residue fit 64 bits
 _PRODUCT_BITS = 35  # residues are below 2^27: so many more bits fit a signed 64-bit word
+Weights = NDArray[np.int32]
+Places = NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -115,6 +119,43 @@ class WeightedSums:
         primes = self._ring.prime_words.astype(np.uint64)
         masks = (self._masks % primes[:, None]).astype(np.uint32)
         return self._ring.inverse(masks), (self._bodies % primes).astype(np.uint32)
+
+
+def sum_bodies(ring: Ring, bodies: Residues, weights: Weights, mask_of: Places, *, secrets: int) -> Residues:
+    """Return the weighted sums (J, secrets, L) of bodies: what belongs to the accumulated masks.
+
+    Parameters
+    ----------
+    ring
+        The arithmetic.
+    bodies
+        (C, S, L, N) in coefficient form.
+    weights
+        (J, N), the weight of each record of the block.
+    mask_of
+        (J,), the mask (and so the bodies) of each row of weights.
+    secrets
+        How many of the S bodies to sum, from the first on.
+    """
+    _check_places(mask_of, weights.shape[0], bodies.shape[0])
+    _check_rows(ring, weights, bodies)
+    if not 1 <= secrets <= bodies.shape[1]:
+        raise ConfigError(f"secrets must be from 1 to {bodies.shape[1]}; got {secrets}.")
+    out = np.empty((weights.shape[0], secrets, len(ring.primes)), dtype=np.uint32)
+    _sum_bodies(
+        np.ascontiguousarray(bodies),
+        np.ascontiguousarray(weights),
+        mask_of.astype(np.int64),
+        out,
+        ring.prime_words,
+    )
+    return out
+
+
+def mirror_weights(weights: NDArray[Any]) -> NDArray[Any]:
+    """Return the coefficients (..., N) of the polynomial that has weight p at X^-p; its own inverse."""
+    out = -weights[..., ::-1]
+    return np.concatenate([weights[..., :1], out[..., :-1]], axis=-1)
 
 
 def _check(products: Products, *, sources: int, sums: int, degree: int) -> None:
@@ -262,3 +303,28 @@ def _add_products(
                     _accumulate(sums[g, l], polynomials[l], masks[source, l])
                 else:
                     _accumulate_multiple(sums[g, l], polynomials[l], masks[source, l], factor, prime)
+
+
+def _check_places(places: Places, rows: int, end: int) -> None:
+    """Refuse an index that the compiled loop would read outside its array."""
+    if places.shape != (rows,) or (rows and not 0 <= places.min() <= places.max() < end):
+        raise ConfigError(f"{rows} rows of weights need {rows} places in 0..{end - 1}; got shape {places.shape}.")
+
+
+def _check_rows(ring: Ring, weights: Weights, *residues: Residues) -> None:
+    """Refuse arrays of another ring, or of another type than the compiled loops expect."""
+    if weights.dtype != np.int32 or weights.ndim != 2 or weights.shape[1] != ring.degree:
+        raise ConfigError(f"weights must be int32 (J, {ring.degree}); got {weights.dtype} {weights.shape}.")
+    wanted = (len(ring.primes), ring.degree)
+    if any(array.dtype != np.uint32 or array.shape[-2:] != wanted for array in residues):
+        raise ConfigError(f"residues must be uint32 (..., {wanted[0]}, {wanted[1]}); got another shape or type.")
+
+
+@compile_loop
+def _sum_bodies(bodies: Residues, weights: Weights, mask_of: IntArray, out: Residues, primes: Residues) -> None:
+    """Write the weighted sums of each row's bodies."""
+    for j in range(weights.shape[0]):
+        run = _find_run(weights[j])
+        for s in range(out.shape[1]):
+            for l in range(primes.size):  # noqa: E741
+                out[j, s, l] = np.uint32(_sum_body(weights[j], bodies[mask_of[j], s, l], run, np.int64(primes[l])))

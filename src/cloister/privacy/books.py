@@ -1,4 +1,4 @@
-"""One party's books: what it charges before a value leaves.
+"""Books: what one party charges before a value leaves, and the card that follows from what was charged.
 
 A job's rounds are often not known before the first: later ones depend on what earlier ones release. The party's ledger
 then pays once, in advance, for the most that all rounds may cost, and each round must fit what is left of that
@@ -7,14 +7,54 @@ prepayment.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
+from cloister.crypto import Stream
 from cloister.errors import BudgetError
-from cloister.privacy.accounting import Accountant
+from cloister.privacy.accounting import BY_LOSS_DISTRIBUTIONS, Accountant, Spent
 from cloister.privacy.calibration import SLACK
+from cloister.privacy.card import Circumstances, PrivacyCard, make_card
 from cloister.privacy.costs import rho_of
 from cloister.privacy.ledger import LedgerSession
 from cloister.privacy.mechanisms import Release
+from cloister.privacy.placement import Aggregator, Placement
+from cloister.privacy.release import Charger, NoiseDuty
+from cloister.privacy.samplers import ExactSampler, Sampler
+from cloister.privacy.simulation_sampler import SimulationSampler
+from cloister.privacy.units import Budget
+
+
+@dataclass(frozen=True, kw_only=True)
+class Charges:
+    """What a job's releases may cost, and who pays when.
+
+    Attributes
+    ----------
+    budget, placement
+        What is allowed, and who adds the noise.
+    prepaid
+        What each ledger is charged before the first round.
+    prepayment
+        All rounds as one payment, where they are not known before the first; each round is then taken out of it.
+    by_rho
+        Whether rounds have noise of different scales, so that only their rho can be compared with the payment's.
+    plan
+        All rounds, where they are known and the accountant's tighter rules apply.
+    coordinator_books
+        Makes the books of a coordinator that adds noise; None where it never does.
+    parties_pay
+        Whether the parties charge their books; otherwise only the coordinator's are.
+    """
+
+    budget: Budget
+    placement: Placement
+    prepaid: tuple[Release, ...] = ()
+    prepayment: Release | None = None
+    by_rho: bool = False
+    plan: tuple[Release, ...] | None = None
+    coordinator_books: Callable[[], Charger] | None = None
+    parties_pay: bool = True
 
 
 class Prepayment:
@@ -106,3 +146,144 @@ class Books:
             self.prepayment.charge(release)
         elif self.ledger is not None:
             self.ledger.charge(release)
+
+
+def make_sampler(role: str, seed: int | None) -> Sampler:
+    """Return exact noise, or reproducible noise where there is a seed; each role has its own stream."""
+    return ExactSampler() if seed is None else SimulationSampler(Stream.from_seed(seed, "noise", role))
+
+
+def open_books(party: str, *, charges: Charges, ledger: LedgerSession | None) -> Books:
+    """Open ONE party's books: its accountant for this job and, if it keeps one, its ledger.
+
+    Raises
+    ------
+    BudgetError
+        If all rounds together do not fit the budget.
+    """
+    prepayment = None
+    if charges.prepayment is not None:
+        price_prepayment(charges)
+        prepayment = (RhoPrepayment if charges.by_rho else Prepayment)(charges.prepayment)
+    return Books(
+        owner=f"party {party!r}" + ("" if ledger is None else f" ({ledger.ledger.path})"),
+        accountant=Accountant(charges.budget, plan=charges.plan),
+        ledger=ledger,
+        prepayment=prepayment,
+    )
+
+
+def prepay(books: Sequence[Books], releases: Sequence[Release]) -> None:
+    """Charge ledgers for the whole job before its first round, or refuse the job before anyone has paid.
+
+    Paid in advance, a job cannot be stopped half-way because another one spent the rest of the cap. What a run that
+    aborts has not released stays spent.
+
+    Raises
+    ------
+    BudgetError
+        If a data set's cap would be passed; names the party and its file.
+    """
+    for pay in (LedgerSession.check_all, LedgerSession.charge_all):
+        for book in books:
+            if book.ledger is None:
+                continue
+            try:
+                pay(book.ledger, releases)
+            except BudgetError as error:
+                raise BudgetError(f"{book.owner}: {error}") from None
+
+
+def price_prepayment(charges: Charges) -> Spent | None:
+    """Return what all rounds cost as one payment, which must fit the budget; None where rounds are paid one by one."""
+    if charges.prepayment is None:
+        return None
+    payer = Accountant(charges.budget)
+    payer.charge(charges.prepayment)
+    return replace(payer.spent(), how="zCDP: all rounds as one payment, which those that ran did not exceed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobBooks:
+    """The books that a card is made from: one party's in a deployment, everybody's in a simulation.
+
+    Attributes
+    ----------
+    charges
+        What was agreed about payment.
+    breaks_if
+        Which coalition breaks the promise.
+    parties
+        The parties' books that are at hand.
+    coordinator
+        The coordinator's, where it adds the noise.
+    seeded
+        Whether noise came from a seed.
+    """
+
+    charges: Charges
+    breaks_if: str
+    parties: tuple[Books, ...] = ()
+    coordinator: NoiseDuty | None = None
+    seeded: bool = False
+
+    def make_card(self, circumstances: Circumstances, *, middleman: str = "coordinator") -> PrivacyCard:
+        """Return the card of the party that was charged most: the one that took part in most rounds.
+
+        With a prepayment the cost is the prepayment's. Which rounds run depends on released values, and then the sum
+        of those that ran is no guarantee (`Accountant`); that all of them fit the payment is.
+        """
+        spent = max(self._list_spent(), key=lambda spent: spent.epsilon)
+        price = price_prepayment(self.charges)
+        if price is not None:
+            spent = replace(price, releases=self._join_releases() if self.charges.by_rho else spent.releases)
+        return make_card(
+            spent,
+            budget=self.charges.budget,
+            placement=self.charges.placement,
+            breaks_if=self.breaks_if,
+            is_simulation=self.seeded,
+            circumstances=circumstances,
+            middleman=middleman,
+        )
+
+    def _list_spent(self) -> list[Spent]:
+        if self.charges.parties_pay:
+            return [book.accountant.spent() for book in self.parties]
+        assert self.coordinator is not None
+        assert isinstance(self.coordinator.charger, Accountant)
+        return [self.coordinator.charger.spent()]
+
+    def _join_releases(self) -> tuple[Release, ...]:
+        """Every release of any party, once: where parties hold columns of the same records, all are about these."""
+        joined: list[Release] = []
+        for spent in self._list_spent():
+            rest = list(joined)
+            for release in spent.releases:
+                if release in rest:
+                    rest.remove(release)
+                else:
+                    joined.append(release)
+        return tuple(joined)
+
+    def describe_ledgers(self, card: PrivacyCard) -> tuple[str, ...]:
+        """Say where ledgers were charged more than the card says: they add up in zCDP, whatever the card's rule is."""
+        if card.how_composed != BY_LOSS_DISTRIBUTIONS or all(book.ledger is None for book in self.parties):
+            return ()
+        return (
+            "Ledgers add up in zCDP: they were charged more than this card says, whose rule is privacy loss "
+            "distributions.",
+        )
+
+    def close(self) -> None:
+        """Close every ledger file."""
+        for book in self.parties:
+            if book.ledger is not None:
+                book.ledger.ledger.close()
+
+
+def open_coordinator_duty(charges: Charges, sampler: Sampler) -> NoiseDuty | None:
+    """Return what the coordinator needs where it adds the noise."""
+    if charges.coordinator_books is None or not isinstance(charges.placement, Aggregator):
+        return None
+    return NoiseDuty(charger=charges.coordinator_books(), sampler=sampler)

@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from cloister.errors import BudgetError, ConfigError
-from cloister.privacy.accounting import Accountant
-from cloister.privacy.composition import check_pure, do_fit
+from cloister.privacy.accounting import Accountant, check_pure, do_fit
+from cloister.privacy.costs import rho_of_epsilon
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Release
 from cloister.privacy.units import Budget, Sensitivity
-from cloister.privacy.zcdp import rho_of_epsilon
 
 SLACK = 1 + 1e-8  # how much more noise or less epsilon is aimed at than allowed: more than any rounding afterwards
 _SEARCH_RANGE = 2.0**200

@@ -21,7 +21,7 @@ from cloister.numeric import FixedPoint
 from cloister.privacy.units import Sensitivity
 from cloister.records import FloatArray, IntArray
 
-_MEAN_SQUARE_COORDINATE = 0.2025  # (2 * 0.225)^2: the average coordinate of a centre in Su et al., thesis 6.2.3
+_MEAN_SQUARE_COORDINATE = 0.2025  # (2 * 0.225)^2: the average coordinate of a centre in Su et al. (2017), thesis 6.2.3
 
 
 @dataclass(frozen=True, kw_only=True)

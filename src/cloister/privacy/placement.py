@@ -18,11 +18,16 @@ from typing import Self
 
 from cloister.errors import ConfigError
 from cloister.privacy.costs import size_gaussian_share
-from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Mechanism
-from cloister.privacy.polya import PolyaDifference
-from cloister.privacy.samplers import Noise
+from cloister.privacy.mechanisms import (
+    DiscreteGaussian,
+    DiscreteGaussianSum,
+    DiscreteLaplace,
+    Mechanism,
+    Noise,
+    PolyaDifference,
+    compute_variance,
+)
 from cloister.privacy.units import Budget
-from cloister.privacy.variance import compute_variance
 
 _REACH = 90  # standard deviations that all noise together exceeds with probability below 1e-37, Laplace tails included
 _RESERVED = 2.0**-10  # of delta, for joint noise, whose law is only nearly as stated

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from cloister.errors import LocalProtocolError
 from cloister.numeric import Ring
-from cloister.privacy.mechanisms import Release
-from cloister.privacy.samplers import Noise, OnProgress, Sampler
+from cloister.privacy.mechanisms import Noise, Release
+from cloister.privacy.samplers import OnProgress, Sampler
 
 
 class Charger(Protocol):

@@ -1,7 +1,17 @@
-"""Who draws the noise: the exact sampler for private results, or a seeded one for studies.
+"""Who draws the noise: the exact sampler for private results, or a seeded one for studies (``simulation_sampler``).
 
 A sampler is told a distribution (``mechanisms``) and a length and gives integers. It knows nothing of data, budgets or
 accountants; ``release`` charges first and draws then.
+
+*Polya shares*, whose sum is exactly discrete Laplace, are sampled with integer arithmetic only. Let p = exp(-1 /
+scale), and let NB(r, p) have the generating function ((1 - p) / (1 - p z))^r. NB(1, p) is geometric, NB(1/m, p) added m
+times is NB(1, p), and the difference of two geometrics is discrete Laplace. So a holder adds the difference of two
+NB(1/m, p), and any m holders together add exactly discrete Laplace.
+
+An NB(1/m, p) variable is cut out of a geometric one. Take a uniformly random permutation of g things, g geometric,
+and keep each of its cycles with probability 1/m: the number of things kept is NB(1/m, p). The lengths of the cycles
+are drawn one after the other, each uniform on what is left, so that this takes about ln g steps. The proof is in
+docs/proofs/placement-shared.md.
 """
 
 from __future__ import annotations
@@ -16,19 +26,19 @@ import numpy as np
 
 from cloister.crypto import SystemEntropy
 from cloister.errors import ConfigError, PrecisionError
-from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Mechanism
-from cloister.privacy.polya import PolyaDifference, fold_to_geometric, thin_geometric
+from cloister.privacy.mechanisms import (
+    DiscreteGaussian,
+    DiscreteGaussianSum,
+    DiscreteLaplace,
+    Noise,
+    PolyaDifference,
+)
 from cloister.records import IntArray
 
 MAX_SCALE = 2.0**40
 """Samples are 64-bit integers. At this scale one leaves them with a probability below exp(-2^22)."""
-
-Noise = Mechanism | PolyaDifference
-"""What can be sampled: the mechanisms, and the shares that only together are one."""
-
 OnProgress = Callable[[int, int], None]
 """Called with the entries drawn so far and the entries to draw."""
-
 _BATCH_ENTRIES = 1 << 14  # about a fifth of a second between two progress reports
 _features_lock = Lock()
 
@@ -49,7 +59,7 @@ class ExactSampler:
 
     A scale is read as the rational number that the double is. Discrete Laplace and discrete Gaussian are sampled by the
     algorithms of Canonne, Kamath and Steinke (2020), sections 5.2 and 5.3; Polya shares are thinned from discrete
-    Laplace with integers (:mod:`~cloister.privacy.polya`). A sample takes 10 to 30 microseconds. Its running time
+    Laplace with integers. A sample takes 10 to 30 microseconds. Its running time
     depends on its value, as with every exact rejection sampler: nobody outside the holder may time a single draw.
 
     Privacy
@@ -80,7 +90,6 @@ class ExactSampler:
         return draw_in_batches(lambda count: self._draw_batch(mechanism, count), entries, _BATCH_ENTRIES, on_progress)
 
     def _draw_batch(self, mechanism: Noise, count: int) -> IntArray:
-        """Draw one batch."""
         match mechanism:
             case DiscreteGaussian() | DiscreteLaplace():
                 return np.asarray(_build_measurement(mechanism)([0] * count), dtype=np.int64)
@@ -125,6 +134,52 @@ def check_draw(mechanism: Noise, entries: int) -> None:
         )
     if entries < 0:
         raise ConfigError(f"the number of samples must be at least 0; got {entries}.")
+
+
+class ByteSource(Protocol):
+    """Uniform bytes: an :class:`~cloister.crypto.Entropy` or a :class:`~cloister.crypto.Stream`."""
+
+    def bytes(self, count: int) -> bytes:
+        """Return the next ``count`` bytes."""
+
+
+def fold_to_geometric(laplace: IntArray) -> IntArray:
+    """Turn discrete Laplace variables into geometric ones of the same parameter: y if y >= 0, else -y - 1.
+
+    Given either sign the result g has a probability proportional to exp(-g / scale), and so it has without the sign.
+    """
+    return np.where(laplace >= 0, laplace, -1 - laplace)
+
+
+def thin_geometric(geometric: IntArray, shares: int, source: ByteSource) -> IntArray:
+    """Turn geometric variables into NB(1 / shares, p): keep each cycle of a random permutation with 1 / shares."""
+    kept = np.zeros_like(geometric)
+    active = np.flatnonzero(geometric)
+    left = geometric[active]
+    while active.size:
+        cycle = draw_uniform(left, source) + 1
+        is_kept = draw_uniform(np.full(active.size, shares, dtype=np.int64), source) == 0
+        kept[active] += np.where(is_kept, cycle, 0)
+        left = left - cycle
+        active, left = active[left > 0], left[left > 0]
+    return kept
+
+
+def draw_uniform(high: IntArray, source: ByteSource) -> IntArray:
+    """Draw one integer uniform on [0, high) for each entry of ``high``, exactly: words are rejected, not scaled."""
+    bound = high.astype(np.uint64)
+    drawn = np.empty(high.size, dtype=np.uint64)
+    open_entries = np.arange(high.size)
+    while open_entries.size:
+        words = np.frombuffer(source.bytes(8 * open_entries.size), dtype="<u8").astype(np.uint64)
+        divisor = bound[open_entries]
+        remainder = words % divisor
+        # The last 2^64 mod high words would favour small remainders. A word is one of them exactly if the run of
+        # ``high`` words that it lies in, from words - remainder on, passes 2^64; -divisor is 2^64 - high.
+        is_fair = words - remainder <= np.negative(divisor)
+        drawn[open_entries[is_fair]] = remainder[is_fair]
+        open_entries = open_entries[~is_fair]
+    return drawn.astype(np.int64)
 
 
 @lru_cache(maxsize=64)

@@ -1,4 +1,4 @@
-"""Whose presence is hidden, and what a budget allows."""
+"""The words that promises are made in: whose presence is hidden, what a budget allows, and who learns what."""
 
 from __future__ import annotations
 
@@ -72,3 +72,35 @@ def _read_unit(unit: object) -> Unit:
     except ValueError:
         choices = " or ".join(f'"{choice.value}"' for choice in Unit)
         raise ConfigError(f"unit must be {choices}; got {unit!r}.") from None
+
+
+class Learns(Enum):
+    """How much of a value a role learns."""
+
+    EXACT = "exactly"
+    NOISY = "with DP noise"
+    OWN = "only its own"
+    NOTHING = "nothing of"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One cell of a leakage table, in words a user understands."""
+
+    role: str
+    value: str
+    meaning: str
+    learns: Learns
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeakageTable:
+    """Who learns what, and which coalition undoes it; printed in reports and checked against recorded views."""
+
+    source: str
+    rows: tuple[Row, ...]
+    breaks_if: str
+
+    def learns(self, role: str, value: str) -> Learns:
+        """Look one cell up."""
+        return next(row.learns for row in self.rows if (row.role, row.value) == (role, value))

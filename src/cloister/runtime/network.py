@@ -10,8 +10,10 @@ probability p, the lost ones are sent again one round trip later, until none is 
 as long as its slowest party's request and reply; local computation is not counted, and links do not share bandwidth.
 
 The rows are those of Table 1 of Mazzone et al., "Privacy-Preserving Vertical K-Means Clustering" (its columns quantum
-and r2q divide bandwidth between competing classes; with one class they change nothing), FastLloyd 6.1 (0.5 ms for every
-send) and thesis 8.1 (round trips of 1 ms and 100 ms). FastLloyd gives no WAN of its own: it says to add a fixed latency
+and r2q divide bandwidth between competing classes; with one class they change nothing); of section 6.1 of Diaa,
+Humphries and Kerschbaum, "FastLloyd: Federated, Accurate, Secure, and Tunable k-Means Clustering with Differential
+Privacy", 2024 (0.5 ms for every send); and of section 8.1 of Ahmed's thesis, "Differentially-Private Multiparty
+Clustering", 2023 (round trips of 1 ms and 100 ms). FastLloyd gives no WAN of its own: it says to add a fixed latency
 per round, as thesis-WAN does.
 """
 

@@ -1,4 +1,4 @@
-"""Messages to bytes: MessagePack with strict types, in an envelope that says where it belongs.
+"""Messages to bytes: MessagePack with strict types, in an envelope that says where each message belongs.
 
 An envelope is the array ``[version, protocol, session, step, sender, body]``; a body is the array ``[tag, field,
 ...]``. With a six-letter protocol name it costs about 30 bytes. A numpy array travels as a dtype from an allow-list, a
@@ -73,7 +73,7 @@ DEFAULT_LIMIT_BYTES = 64 * 2**20
 
 
 class Envelope(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What stands around every message."""
+    """The envelope around every message."""
 
     version: Annotated[int, Meta(ge=0, le=255)]
     protocol: Annotated[str, Meta(max_length=32)]
@@ -105,7 +105,7 @@ class Codec:
         self._replies = msgspec.msgpack.Decoder(replies)
 
     def encode(self, message: Message, *, session: bytes, step: int, sender: int) -> bytes:
-        """Put a message into an envelope and that into bytes."""
+        """Wrap a message in an envelope and encode it."""
         body = Raw(self._encoder.encode(message))
         frame = self._encoder.encode(Envelope(WIRE_VERSION, self.protocol, session, step, sender, body))
         if len(frame) > self.limit_bytes:
@@ -134,18 +134,18 @@ class Codec:
         return envelope
 
     def request(self, body: Raw) -> Message:
-        """Decode what a coordinator may send."""
+        """Decode a message from a coordinator."""
         message: Message = _decode(self._requests, body, "request")
         return message
 
     def reply(self, body: Raw) -> Message:
-        """Decode what a party may send."""
+        """Decode a message from a party."""
         message: Message = _decode(self._replies, body, "reply")
         return message
 
 
 def _decode(decoder: msgspec.msgpack.Decoder[Any], data: bytes | Raw, what: str) -> Any:
-    """Decode; whatever a hostile sender can cause becomes one error, whose text never quotes what was sent."""
+    """Decode; whatever a hostile sender can cause becomes one kind of error, which never quotes what was sent."""
     try:
         return decoder.decode(data)
     except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError, MemoryError) as error:

@@ -42,7 +42,7 @@ class PartyEndpoint:
         Raises
         ------
         RemoteProtocolError
-            If the frame breaks the rules; the party is then as it was.
+            If the frame breaks the rules; the party's state is then unchanged.
         """
         if self._last_reply and frame == self._last_frame:
             return self._last_reply
@@ -81,20 +81,20 @@ class CoordinatorEndpoint(Generic[Result]):
 
     @property
     def ask(self) -> Ask:
-        """What the coordinator asks in the open step."""
+        """What the coordinator asks for in the open step."""
         if self._ask is None:
-            raise LocalProtocolError("a finished session has no open step; check `finished` first")
+            raise LocalProtocolError("a session must be open to have a step; it is finished. Check `finished` first.")
         return self._ask
 
     @property
     def result(self) -> Result:
         """What the coordinator returned."""
         if not self._result:
-            raise LocalProtocolError("the session must be finished before it has a result; close its steps first")
+            raise LocalProtocolError("a session must be finished to have a result; it is not. Close its steps first.")
         return self._result[0]
 
     def frames(self) -> Mapping[int, bytes]:
-        """The bytes to carry to each party in the open step.
+        """Return the bytes to send to each party in the open step.
 
         Equal requests in a row, the usual case, are encoded once: thousands of parties share one frame.
         """
@@ -132,7 +132,7 @@ class CoordinatorEndpoint(Generic[Result]):
         self._replies[party] = reply
 
     def waiting_for(self) -> tuple[int, ...]:
-        """The parties that have not answered validly yet."""
+        """Return the parties that have not answered validly yet."""
         return tuple(party for party in self.ask.requests if party not in self._replies)
 
     def close_step(self) -> None:

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from cloister.errors import BudgetError, ConfigError, LedgerError
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.calibration import calibrate_gaussian
+from cloister.privacy.costs import epsilon_of_rho, rho_of_epsilon
 from cloister.privacy.ledger import Ledger
 from cloister.privacy.ledger.account import Cost
 from cloister.privacy.mechanisms import DiscreteGaussian, Release
 from cloister.privacy.units import Budget, Sensitivity, Unit
-from cloister.privacy.zcdp import epsilon_of_rho, rho_of_epsilon
 from tests.privacy.ledger.helpers import BUDGET, CUSTOMERS, PATIENTS, gaussian, laplace, open_session
 
 CAP = Budget(epsilon=1.0, delta=1e-6)

@@ -10,9 +10,9 @@ import warnings
 import pytest
 
 from cloister.errors import BudgetError
+from cloister.privacy.costs import rho_of_epsilon
 from cloister.privacy.ledger import Ledger
 from cloister.privacy.units import Budget
-from cloister.privacy.zcdp import rho_of_epsilon
 from tests.privacy.ledger.helpers import BUDGET, PATIENTS, gaussian, open_session, start_process, start_together
 
 CAP = Budget(epsilon=1.0, delta=1e-6)

@@ -23,10 +23,9 @@ from dataclasses import asdict, dataclass, field
 import msgspec
 
 from cloister.errors import BudgetError
-from cloister.privacy.costs import pure_epsilon_of, rho_of
+from cloister.privacy.costs import epsilon_of_rho, pure_epsilon_of, rho_of, rho_of_epsilon
 from cloister.privacy.mechanisms import Release
 from cloister.privacy.units import Budget, Unit
-from cloister.privacy.zcdp import epsilon_of_rho, rho_of_epsilon
 
 
 class Charge(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="charge"):

@@ -25,8 +25,6 @@ import numpy as np
 from cloister.errors import ConfigError, DataError
 from cloister.records import FloatArray
 
-__all__ = ["FINGERPRINT_DIGITS", "fingerprint_label", "fingerprint_records"]
-
 FINGERPRINT_DIGITS = 64  # hexadecimal: 256 bits
 _SALT_BYTES_MIN = 16
 

@@ -11,13 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from cloister.errors import BudgetError, ConfigError, LocalProtocolError, MissingExtraError
-from cloister.privacy.accounting import Accountant
-from cloister.privacy.composition import compose_plan
+from cloister.errors import MissingExtraError
+from cloister.privacy.accounting import Accountant, compose_plan
 from cloister.privacy.costs import ripple_of_rounding, ripple_of_sum
-from cloister.privacy.gaussian_dp import GaussianCost, delta_of_gaussian, epsilon_of_gaussian, gaussian_cost_of
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Release
-from cloister.privacy.pld import epsilon_of_mixture
+from cloister.privacy.privacy_loss import (
+    GaussianCost,
+    delta_of_gaussian,
+    epsilon_of_gaussian,
+    epsilon_of_mixture,
+    gaussian_cost_of,
+)
 from cloister.privacy.units import Budget, Sensitivity
 
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
@@ -40,9 +44,6 @@ def gaussian_probabilities(sigma, shift=0, reach=400):
 def laplace_probabilities(scale, shift=0, reach=400):
     rate = math.exp(-1 / scale)
     return (1 - rate) / (1 + rate) * rate ** np.abs(np.arange(-reach, reach + 1) - shift)
-
-
-# --- the Gaussian curve ---
 
 
 @given(mu=st.floats(1e-3, 8), epsilon=st.floats(0.0, 20))
@@ -145,9 +146,6 @@ def test_a_plan_of_gaussians_costs_less_than_zcdp_and_not_less_than_the_exact_cu
     assert spent.epsilon == pytest.approx(accountant.get_epsilon(1e-6), rel=1e-3)
 
 
-# --- mixtures ---
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     scale=st.floats(0.3, 20),
@@ -220,47 +218,3 @@ def test_a_mixture_without_the_extra_says_which(monkeypatch):
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingExtraError, match=r"cloister\[papers\]"):
         compose_plan([release(DiscreteGaussian(sigma=9.0)), release(DiscreteLaplace(scale=9.0))], 1e-6)
-
-
-# --- an accountant with a plan ---
-
-
-def plan_of(sigma, count=5):
-    return [release(DiscreteGaussian(sigma=sigma), name=f"round {i}") for i in range(count)]
-
-
-def test_a_plan_is_checked_at_once():
-    with pytest.raises(BudgetError, match="asked for 5 releases"):
-        Accountant(BUDGET, plan=plan_of(5.0))
-    with pytest.raises(ConfigError, match="delta = 0"):
-        Accountant(Budget(epsilon=1, delta=0), plan=plan_of(100.0))
-
-
-def test_a_plan_may_use_what_adaptive_releases_may_not():
-    plan = plan_of(9.6)
-    adaptive = Accountant(BUDGET)
-    for item in plan[:-1]:
-        adaptive.charge(item)
-    with pytest.raises(BudgetError):
-        adaptive.charge(plan[-1])
-    accountant = Accountant(BUDGET, plan=plan)
-    for item in plan:
-        accountant.charge(item)
-    spent = accountant.spent()
-    assert spent.epsilon <= 1
-    assert spent.releases == tuple(plan)
-    assert spent == compose_plan(plan, BUDGET.delta)
-
-
-def test_only_what_is_planned_is_taken_in_order_and_once():
-    plan = plan_of(20.0)
-    accountant = Accountant(BUDGET, plan=plan)
-    accountant.charge(plan[1])  # the first is left out
-    for wrong in (plan[0], plan[1], release(DiscreteGaussian(sigma=1e9), name="not planned")):
-        with pytest.raises(LocalProtocolError, match="plan"):
-            accountant.charge(wrong)
-    accountant.charge(plan[4])
-    assert accountant.spent().releases == (plan[1], plan[4])
-    assert accountant.spent().epsilon < compose_plan(plan, BUDGET.delta).epsilon
-    with pytest.raises(LocalProtocolError):
-        accountant.charge(plan[4])

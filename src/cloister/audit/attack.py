@@ -1,18 +1,18 @@
-"""The adversary of an audit: the second party. It reads what every party reads, and knows the noise that it added."""
+"""Attacks on whole jobs: real tables, roles, messages, masks and noise; what another party reads is what is judged.
+
+A job's protocol builds the attacks. What they share is here: the adversary is the second party, which reads what every
+party reads and knows the noise that it added; made-up records; and who takes part.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from cloister.audit.claims import Claim
-from cloister.audit.harness import Attack
-from cloister.crypto import Stream
+from cloister.crypto import Identity, SeededEntropy, Stream
 from cloister.data import Table, open_table
 from cloister.job import Job
-from cloister.numeric import FixedPoint
-from cloister.privacy.samplers import Noise, OnProgress
+from cloister.privacy.mechanisms import Noise
+from cloister.privacy.samplers import OnProgress
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.records import FloatArray, IntArray
 
@@ -21,13 +21,9 @@ SESSIONS_AT_ONCE = 100  # about a second
 _FAR_OUTSIDE = 10.0  # widths of a column: a record that must be clipped
 
 
-@dataclass(frozen=True, kw_only=True)
-class JobUnderAudit:
-    """A job's attacks, and what it claims; ``flaw`` says why the claim is false, where that is proved."""
-
-    attacks: tuple[Attack, ...]
-    claim: Claim
-    flaw: str = ""
+def make_identities(job: Job) -> tuple[Identity, ...]:
+    """Return identities for the parties of a job under audit."""
+    return tuple(Identity(SeededEntropy(0, f"identity {party.name}")) for party in job.parties)
 
 
 class KeptNoise:
@@ -69,6 +65,6 @@ def find_far_outside(job: Job) -> FloatArray:
 
 def make_table(job: Job, rows: FloatArray) -> Table:
     """Return a party's table of these made-up rows."""
-    table = open_table(rows, job.columns, fixed_point=FixedPoint(job.protocol.fractional_bits))
+    table = open_table(rows, job.columns, fixed_point=job.protocol.grid)
     table.check()
     return table

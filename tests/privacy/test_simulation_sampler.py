@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
-from cloister.privacy.staircase import build_staircase
+from cloister.privacy.simulation_sampler import build_staircase
 
 NOISES = [
     DiscreteGaussian(sigma=0.1),
