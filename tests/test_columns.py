@@ -59,7 +59,7 @@ def test_bounds_are_read_from_pairs_tables_and_columns_in_order():
 def test_missing_bounds_are_explained_and_an_example_is_shown(bounds, names):
     with pytest.raises(ConfigError) as caught:
         parse_bounds(bounds, names=names)
-    assert "are themselves two people's records" in str(caught.value)
+    assert "are two people's records" in str(caught.value)
     assert "Write: age = { low = 0, high = 100 }" in str(caught.value)
 
 

@@ -6,29 +6,16 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
 from tests.cli.conftest import JOB, Invoke
-from typer.testing import CliRunner
 
-from cloister.cli.align import align
-from cloister.cli.failures import guard
-from cloister.data.alignment_file import load_alignment
 from cloister.protocols.align import Mode, check_alignments
+from cloister.sessions.alignment import load_alignment
 
 TABLES = {
     "north": ["p3", "p1", "p7", "CANARY"],
     "harbour": ["p7", "p9", "p3"],
     "valley": ["p2", "p3", "p4", "p7"],
 }
-
-
-@pytest.fixture
-def invoke() -> Invoke:
-    app = typer.Typer(rich_markup_mode=None)
-    app.command()(guard(align))
-    app.command()(guard(lambda: None))  # with two commands, the name is an argument as in cloister itself
-    runner = CliRunner()
-    return lambda *arguments: runner.invoke(app, [str(argument) for argument in arguments])
 
 
 @pytest.fixture
@@ -80,7 +67,7 @@ def test_a_seed_reproduces_files_and_says_that_it_is_no_secret(invoke: Invoke, j
     texts = []
     for folder in ("one", "two"):
         done = invoke("align", job_file, "--id", "patient", "--out", folder, "--seed", 5)
-        assert "whoever knows the seed" in done.stderr
+        assert "anyone who knows the seed" in done.stderr
         texts.append(Path(folder, "north.alignment.json").read_text())
     assert texts[0] == texts[1]
     invoke("align", job_file, "--id", "patient", "--out", "three")
@@ -112,7 +99,7 @@ def test_newcomers_mistakes(options: list[str], exit_code: int, says: str, invok
     ("ids", "says"),
     [
         (["p1", "", "CANARY"], "1 cell empty (row 2)"),
-        (["p1", " CANARY"], "with blanks at an end (row 2)"),
+        (["p1", " CANARY"], "with blanks at either end (row 2)"),
         (["CANARY", "p1", "CANARY"], "with the ID of an earlier row (row 3)"),
     ],
 )

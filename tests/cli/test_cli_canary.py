@@ -1,4 +1,4 @@
-"""A14: magic values in the tables never appear in what the program prints or writes, in success and in failure."""
+"""Magic values in the tables never appear in what the program prints or writes, in success and in failure."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Invoke
 
-from cloister.cli.header import read_header
+from cloister.cli.job_files import read_header
 from cloister.errors import ConfigError
-from cloister.job import parse_job
+from cloister.jobfile import parse_job, parse_setup
 
 
 def write_table(folder: Path, header: str = 'age,"body, mass","a ""b"" = c"', name: str = "north.csv") -> Path:
@@ -34,9 +34,13 @@ def test_the_job_stops_at_the_first_blank_and_runs_once_they_are_filled(invoke: 
     line = next(i for i, row in enumerate(text.splitlines(), 1) if row.startswith("age "))
     with pytest.raises(ConfigError, match=rf"^job\.toml:{line}: columns\.age .*Fill in low and high for column age"):
         parse_job(text, source_name="job.toml")
-    job = parse_job(text.replace("= {}", "= { low = 0, high = 1 }"))
+    setup = parse_setup(text.replace("= {}", "= { low = 0, high = 1 }"), folder=out.parent)
+    job = setup.job
     assert [column.name for column in job.columns] == ["age", "body, mass", 'a "b" = c']
-    assert [(party.name, party.data) for party in job.parties] == [("north", "../north.csv"), ("harbour", "../h.csv")]
+    assert {name: side.data for name, side in setup.own.items()} == {
+        "north": out.parent / "../north.csv",
+        "harbour": out.parent / "../h.csv",
+    }
     assert job.k == 5
     assert job.protocol.name == "synopsis"
     assert job.budget is not None

@@ -10,9 +10,9 @@ import pytest
 from tests.cli.conftest import Invoke
 from tests.privacy.ledger.helpers import CUSTOMERS, PATIENTS, gaussian, open_session
 
+from cloister.privacy.costs import epsilon_of_rho
 from cloister.privacy.ledger import Ledger
 from cloister.privacy.units import Budget, Unit
-from cloister.privacy.zcdp import epsilon_of_rho
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ class TestCap:
     def test_a_data_set_can_be_capped_before_its_first_job(self, invoke: Invoke, path: Path) -> None:
         done = set_cap(invoke, path, data="C7" * 32)
         assert done.exit_code == 0
-        assert "Nothing was released from it yet" in done.stdout
+        assert "Nothing has been released from it yet" in done.stdout
 
     @pytest.mark.parametrize(
         ("wrong", "message"),

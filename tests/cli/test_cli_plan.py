@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import JOB, Invoke
+
+from cloister.cli import examine
 
 PRIVATE = JOB.replace('[protocol]\nname = "masked-sum-count"\niterations = 4\n', "[budget]\nepsilon = 0.5\n")
 PRIVATE += "[synopsis]\ncells_max = 256\n"
@@ -79,10 +80,9 @@ def test_progress_is_shown_only_when_it_takes_a_while(
     invoke: Invoke, private_job: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     command = ("plan", private_job, "--records", 500, "--epsilon", "1", "--quick")
-    module = sys.modules["cloister.cli.plan"]  # the package has the command under this name
-    monkeypatch.setattr(module, "_SILENT_S", 600.0)
+    monkeypatch.setattr(examine, "_SILENT_S", 600.0)
     assert invoke(*command).stderr == ""
-    monkeypatch.setattr(module, "_SILENT_S", 0.0)
+    monkeypatch.setattr(examine, "_SILENT_S", 0.0)
     shown = invoke(*command).stderr.splitlines()
     assert 1 <= len(shown) <= 25
     assert "500 records" in shown[0]

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import JOB, Invoke
 
-import cloister.cli.execution as execution
+from cloister import sessions
 from cloister.errors import CloisterError, ConfigError
-from cloister.report.folder import read_result
+from cloister.report import folder as folder_module
+from cloister.report import read_result
 
 PROGRAM = [sys.executable, "-c", "from cloister.cli import main; main()"]
 
@@ -87,7 +88,7 @@ def test_an_occupied_folder_is_refused_before_the_run(
     assert invoke("run", job_file, "--quiet").exit_code == 0
     assert not read_result("result-small").seeded
     with monkeypatch.context() as patch:
-        patch.setattr(execution, "simulate", lambda *_, **__: pytest.fail("the run was started"))
+        patch.setattr(sessions, "simulate", lambda *_, **__: pytest.fail("the run was started"))
         refused = invoke("run", job_file)
     assert refused.exit_code == 2
     assert "--overwrite" in refused.stderr
@@ -118,7 +119,7 @@ def test_without_matplotlib_there_is_a_result_and_a_line_about_the_picture(
         ("high = 95", "high = 9", 2, "job.toml:8: columns.age.high"),
         ('"valley.csv"', '"nowhere.csv"', 3, "valley"),
         ("[clusters]", '[network]\nmodel = "LAN501"\n[clusters]', 2, "LAN500"),
-        ('name = "masked-sum-count"\n', "", 2, "job.toml:3: protocol.iterations must be left out"),
+        ('name = "masked-sum-count"\n', "", 2, "job.toml:3: protocol.iterations must come with the protocol"),
         (
             "iterations = 4",
             "iterations = 4\nassignment = 'constrained-exclusive'\nsize_min = 30\nsize_max = 40",
@@ -144,7 +145,7 @@ def test_failures_have_their_exit_code_and_leave_nothing(
 @pytest.mark.parametrize(
     ("error", "exit_code", "words"),
     [
-        (ValueError("CANARY 4711.25"), 70, "ValueError, which is a bug"),
+        (ValueError("CANARY 4711.25"), 70, "ValueError: this is a bug"),
         (KeyboardInterrupt(), 130, "stopped"),
         (MemoryError(), 70, "memory"),
         (CloisterError("as it is"), 1, "as it is"),
@@ -161,7 +162,7 @@ def test_unexpected_errors_show_their_type_and_no_text(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(execution, "simulate", fail)
+    monkeypatch.setattr(sessions, "simulate", fail)
     done = invoke("run", job_file)
     assert done.exit_code == exit_code
     assert words in done.stderr
@@ -234,7 +235,7 @@ def test_the_demo_runs_twice_and_its_next_command_works(
 def test_a_folder_that_cannot_be_written_is_refused_before_the_run(
     invoke: Invoke, job_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(execution, "simulate", lambda *_, **__: pytest.fail("the run was started"))
+    monkeypatch.setattr(sessions, "simulate", lambda *_, **__: pytest.fail("the run was started"))
     (job_file.parent / "file").write_text("")
     refused = invoke("run", job_file, "--out", "file/result")
     assert refused.exit_code == 2
@@ -247,7 +248,29 @@ def test_a_result_is_printed_even_if_it_can_no_longer_be_written(
     def full_disk(*_: object, **__: object) -> Path:
         raise ConfigError("the result folder must be writable; the disk is full.")
 
-    monkeypatch.setattr(execution, "write_result", full_disk)
+    monkeypatch.setattr(folder_module, "write_result", full_disk)
     done = invoke("run", job_file)
     assert done.exit_code == 2
     assert "Centres, in original units" in done.stdout
+
+
+def test_parties_may_keep_their_own_sides_in_files_of_their_own(invoke: Invoke, job_file: Path) -> None:
+    assert invoke("run", job_file, "--seed", 7, "--out", "whole", "--quiet").exit_code == 0
+    own = []
+    for party in ("north", "harbour", "valley"):
+        Path(f"{party}.toml").write_text(f'data = "{party}.csv"\n')
+        own += ["--own", f"{party}={party}.toml"]
+    job_file.write_text("".join(line for line in JOB.splitlines(keepends=True) if not line.startswith("data = ")))
+    done = invoke("run", job_file, "--seed", 7, "--out", "parted", "--quiet", *own)
+    assert done.exit_code == 0, done.output
+    assert read_result("parted").transcript_sha256 == read_result("whole").transcript_sha256
+    assert invoke("plan", job_file).exit_code == 0
+    for options, words in (
+        ((), "party 'north' must have a table"),
+        (own[:4], "parties[2] must have the key data"),
+        (("--own", "north"), "--own must be NAME=FILE"),
+        (("--own", "nroth=north.toml"), 'got "nroth"'),
+        (("--own", "north=none.toml"), "none.toml: No such file"),
+    ):
+        refused = invoke("run", job_file, "--out", "refused", *options)
+        assert (refused.exit_code, words in refused.stderr) == (2, True), refused.output

@@ -9,7 +9,7 @@ import pytest
 
 from cloister.data import open_table, parse_bounds, to_original
 from cloister.errors import DataError, MissingExtraError
-from cloister.numeric.fixed_point import FixedPoint
+from cloister.numeric import FixedPoint
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 import pyarrow.feather  # noqa: E402
@@ -99,7 +99,7 @@ def test_a_stream_that_is_spent_says_so():
     table = open_table(pa.table({"age": [None, 1], "bmi": [1, 2]}).to_reader(), COLUMNS)
     with pytest.raises(DataError, match="1 empty"):
         table.check()
-    with pytest.raises(DataError, match="can be read once"):
+    with pytest.raises(DataError, match="a stream must be unread"):
         table.check()
 
 

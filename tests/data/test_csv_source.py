@@ -7,7 +7,7 @@ import pytest
 
 from cloister.data import open_table, parse_bounds, to_original
 from cloister.errors import ConfigError, DataError
-from cloister.numeric.fixed_point import FixedPoint
+from cloister.numeric import FixedPoint
 
 COLUMNS = parse_bounds({"age": (0, 100), "bmi": (0, 100)})
 

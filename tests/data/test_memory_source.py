@@ -9,7 +9,7 @@ import pytest
 
 from cloister.data import open_table, parse_bounds, to_original
 from cloister.errors import DataError
-from cloister.numeric.fixed_point import FixedPoint
+from cloister.numeric import FixedPoint
 
 COLUMNS = parse_bounds({"age": (0, 100), "bmi": (0, 100)})
 

@@ -10,8 +10,7 @@ from cloister.crypto import Stream
 from cloister.data import open_table, parse_bounds, sample_folder, to_original
 from cloister.data.samples import generate_clinics, write_clinics
 from cloister.errors import ConfigError
-from cloister.kmeans.initialisation import sphere_packing
-from cloister.kmeans.lloyd import lloyd
+from cloister.kmeans import lloyd, sphere_packing
 
 
 @pytest.fixture(scope="module")

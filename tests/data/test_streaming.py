@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cloister.data import Column, to_unit
-from cloister.numeric.fixed_point import FixedPoint
+from cloister.numeric import FixedPoint
 
 LIMIT_MIB = 48
 DATA_MIB = 4 * LIMIT_MIB

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from cloister.data import Column, Table, TableCheck, open_table, parse_bounds, to_unit
 from cloister.errors import ConfigError, DataError
-from cloister.numeric.fixed_point import FixedPoint
+from cloister.numeric import FixedPoint
 
 COLUMNS = parse_bounds({"age": (0, 100), "bmi": (10, 50)})
 
@@ -55,11 +55,12 @@ class Chunks:
 
     label = "chunks"
     in_memory = False
+    id_column = None
 
     def __init__(self, values, lengths):
         self.values, self.lengths = values, lengths
 
-    def read(self, faults, most_rows):
+    def read(self, faults, most_rows, id_cells=None):
         start = 0
         for length in itertools.cycle(self.lengths):
             if start >= len(self.values):

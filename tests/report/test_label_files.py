@@ -53,7 +53,7 @@ def test_a_file_is_no_folder_and_labels_need_keys(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="can be written to"):
         check_label_folder(taken, ["north"], overwrite=True)
     assert taken.read_text() == "mine"
-    with pytest.raises(ConfigError, match="a key each"):
+    with pytest.raises(ConfigError, match="must come with a key"):
         PartyLabels(party="north", key_name="row", keys=[1], labels=np.array([0, 1]))
     assert "[0" not in repr(OWN)
     assert "plain" not in repr(OWN)

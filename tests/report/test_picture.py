@@ -105,7 +105,7 @@ def test_the_picture_says_which_columns_it_draws_and_why() -> None:
     x, y = choose_columns(to_unit(make_result().centres, COLUMNS))
     axes = draw_panel(make_result())[0].axes[0]
     assert (axes.get_xlabel(), axes.get_ylabel()) == (COLUMNS[x].name, COLUMNS[y].name)
-    assert "the 2 of 4 columns that best part the closest centres" in title_of(make_result())
+    assert "the 2 of 4 columns that best separate the closest centres" in title_of(make_result())
     assert "the first 2 of 4 columns" in title_of(make_result(centres=make_result().centres[:1]))
     two = make_result(columns=COLUMNS[:2], centres=make_result().centres[:, :2])
     assert "\n" not in title_of(two), "there are no others"

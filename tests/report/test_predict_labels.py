@@ -10,7 +10,7 @@ from tests.report.examples import CENTRES, COLUMNS, make_result
 
 from cloister.data import to_unit
 from cloister.errors import DataError
-from cloister.report.predict import predict
+from cloister.report.labels import predict
 
 
 def test_rows_get_the_nearest_centre_in_unit_scaling() -> None:

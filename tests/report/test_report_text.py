@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import io
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.report.examples import make_result
 
 from cloister.data import Column
@@ -17,7 +17,8 @@ from cloister.privacy.card import PrivacyCard, make_card
 from cloister.privacy.mechanisms import DiscreteGaussian, Release
 from cloister.privacy.placement import Aggregator, Local, Placement
 from cloister.privacy.units import Budget, Sensitivity
-from cloister.report.digits import (
+from cloister.report.folder import write_result
+from cloister.report.layout import (
     choose_noun,
     format_bytes,
     format_count,
@@ -26,9 +27,8 @@ from cloister.report.digits import (
     format_quantity,
     format_seconds,
     format_value,
+    make_console,
 )
-from cloister.report.folder import write_result
-from cloister.report.layout import make_console
 from cloister.report.result import Evaluation, KChoice, PartyTraffic, Result
 from cloister.report.text import print_report
 
@@ -75,7 +75,7 @@ def test_noisy_sizes_stand_beside_the_centres() -> None:
     assert "records age systolic_bp bmi hba1c" in rows
     assert "cluster 0 about 1,230 33.00 116.0 23.50 5.20" in rows
     assert "cluster 1 about 0 72.00 160.0 26.50 5.80" in rows
-    assert "Sizes carry noise. About 100,000 records in all." in rows
+    assert "Sizes carry noise. About 100,000 records in total." in rows
     assert "about" not in render(make_result())
 
 
@@ -88,7 +88,7 @@ def test_sizes_say_how_much_of_them_is_noise() -> None:
     assert "cluster 1 fewer than 120 72.00 160.0 26.50 5.80" in rows
     assert "cluster 3 fewer than 220 29.00 120.0 23.00 10.40" in rows, "two deviations above what was found"
     said = " ".join(rows)
-    assert "Sizes carry noise. ± is one standard deviation of it." in said
+    assert "Sizes carry noise. ± is its standard deviation." in said
     assert "lost in the noise" in said
     clear = " ".join(rows_of(render(make_result(cluster_records=(9.0,) * 4, cluster_records_noise=0.2))))
     assert "9 ± 1" in clear
@@ -110,9 +110,9 @@ def test_one_of_a_thing_is_said_in_the_singular() -> None:
     rows = rows_of(text)
     assert "clinics: 1 cluster over the records of 1 party" in rows
     assert "a; protocol masked-sum-count; 1 round" in rows
-    assert "Sizes carry noise. About 1 record in all." in rows
+    assert "Sizes carry noise. About 1 record in total." in rows
     assert "1 of 1 centres is nearest to no record: an empty cluster." in rows
-    assert "in 1 message in all" in text
+    assert "in 1 message in total" in text
 
 
 def card_of(*, placement: Placement, is_simulation: bool = False, epsilon: float = 2.0) -> PrivacyCard:
@@ -160,7 +160,7 @@ def test_the_choice_of_k_is_printed_near_what_was_chosen() -> None:
     assert "4 0.25 -0 chosen" in rows or "4 0.25 0 chosen" in rows
     assert text.count("chosen") == 1
     assert "5 0.2 -1" in rows
-    assert "and 79 others, in result.json" in rows
+    assert "and 79 others: see result.json" in rows
     assert "Choice of k" not in render(make_result())
 
 
@@ -184,7 +184,7 @@ def test_any_shape_fits_the_width(k: int, d: int) -> None:
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 100
     assert len(text.splitlines()) < 600
     if max(k, d) > 40:
-        assert "in centres.npz" in text
+        assert "see centres.npz" in text
 
 
 def test_names_are_printed_as_they_are() -> None:
@@ -240,3 +240,24 @@ def test_units_are_readable() -> None:
     assert [choose_noun(n, "record") for n in (0.2, 0.9, 1.4, 1.6)] == ["records", "record", "record", "records"]
     assert [format_bytes(n) for n in (0, 1023, 1024, 5 * 2**30)] == ["0 B", "1023 B", "1.0 KiB", "5.0 GiB"]
     assert [format_seconds(s) for s in (0.0123, 1.2345, 12345.6)] == ["12.3 ms", "1.23 s", "12,346 s"]
+
+
+@pytest.mark.parametrize(
+    ("protocol", "remedy", "hidden"),
+    [
+        ("masked-sum-count", "run again, change initialisation", "masks over the ring of 32-bit integers"),
+        ("secfc", "Another start finds less: run again.", "shares and pads in a prime field"),
+        ("vertical", "More cells for the encrypted columns", "masks over the ring"),
+        ("from another registry", "Another start finds less", "masks over the ring"),
+    ],
+)
+def test_what_helps_and_what_hides_follow_from_the_protocol(protocol: str, remedy: str, hidden: str) -> None:
+    text = " ".join(render(make_result(protocol=protocol)).split())
+    assert remedy in text
+    assert hidden in text
+
+
+@pytest.mark.parametrize(("protocol", "scaled"), [("mask-noise-average", True), ("synopsis", False)])
+def test_noise_is_told_in_unit_scaling_where_it_is_on_the_records_grid(protocol: str, scaled: bool) -> None:
+    text = render(make_result(protocol=protocol, card=card_of(placement=Aggregator())))
+    assert ("Sensitivity and scale in unit scaling" in text) is scaled

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 import zipfile
@@ -10,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -60,7 +60,7 @@ def results(draw: Any) -> Result:
 
 
 def as_values(result: Result) -> dict[str, Any]:
-    values = {field.name: getattr(result, field.name) for field in dataclasses.fields(result)}
+    values = msgspec.structs.asdict(result)
     return values | {"centres": result.centres.tobytes(), "shape": result.centres.shape}
 
 
@@ -108,7 +108,7 @@ def test_a_folder_with_other_files_is_never_replaced(tmp_path: Path) -> None:
     assert (folder / "thesis.txt").read_text() == "years of work"
     file = tmp_path / "file"
     file.write_text("x")
-    with pytest.raises(ConfigError, match="is a file"):
+    with pytest.raises(ConfigError, match="got the file"):
         check_destination(file, overwrite=True)
     pictures = tmp_path / "pictures"
     pictures.mkdir()

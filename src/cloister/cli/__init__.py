@@ -1,9 +1,7 @@
 """The command line: ``cloister demo | init | plan | run | predict | audit | ledger | align | networks``.
 
-One module a command.
-
-Results go to standard output; progress, warnings and errors go to standard error. Numerical modules are
-imported when a command runs, so that ``cloister --help`` answers at once.
+Results go to standard output; progress, warnings and errors go to standard error. What a command needs is imported when
+it runs, so that ``cloister --help`` answers at once: numba alone takes a second to load.
 """
 
 from __future__ import annotations
@@ -14,16 +12,12 @@ from typing import Annotated
 
 import typer
 
-from cloister.cli.align import align
-from cloister.cli.audit import audit
-from cloister.cli.demo import demo
+from cloister.cli.examine import audit, plan
 from cloister.cli.failures import EXIT_CODES_HELP, guard
-from cloister.cli.init import init
+from cloister.cli.job_files import init
 from cloister.cli.ledger import ledger_app
-from cloister.cli.networks import networks
-from cloister.cli.plan import plan
-from cloister.cli.predict import predict
-from cloister.cli.run import run
+from cloister.cli.records import align, predict
+from cloister.cli.run import demo, networks, run
 
 __all__ = ["app", "main"]
 
@@ -44,7 +38,7 @@ app.add_typer(ledger_app, name="ledger")
 def cloister(
     show_version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
 ) -> None:
-    """Cluster records of several organisations with k-means, without anyone handing their records over."""
+    """Cluster the records of several organisations with k-means, without any of them sharing its records."""
     if show_version:
         typer.echo(f"cloister {version('cloister')}")
         raise typer.Exit
@@ -55,5 +49,5 @@ def main() -> None:
     try:
         app()
     except KeyboardInterrupt:  # outside a command: while modules load
-        typer.echo("cloister: stopped. No result was written; what a ledger was charged stays charged.", err=True)
+        typer.echo("cloister: stopped. No result was written. Ledgers remain charged for what was released.", err=True)
         sys.exit(130)

@@ -1,7 +1,7 @@
 """How a command fails: one message, the error's exit code, and never a value of a record.
 
 Errors of Cloister are written to be shown. Any other exception may quote data in its text (NumPy and csv do),
-so only its type is shown. A traceback, which may quote data too, appears only when CLOISTER_TRACEBACK=1 asks
+so only its type is shown. A traceback, which may quote data too, appears only if CLOISTER_TRACEBACK=1 asks
 for it.
 """
 
@@ -32,7 +32,7 @@ from cloister.errors import (
 
 P = ParamSpec("P")
 
-EXIT_REFUTED = 12  # no error: an audit did its work
+EXIT_REFUTED = 12  # not an error: an audit has done its job
 EXIT_UNEXPECTED = 70  # as in sysexits.h: an internal error
 EXIT_STOPPED = 130  # 128 + SIGINT
 _MEANINGS: dict[type[CloisterError], str] = {
@@ -91,9 +91,9 @@ def describe_failure(error: BaseException) -> tuple[str, int]:
     if isinstance(error, KeyboardInterrupt):
         return "stopped", EXIT_STOPPED
     if isinstance(error, MemoryError):
-        return "memory must be enough for the run; it ran out. Free some and run again.", EXIT_UNEXPECTED
+        return "memory must suffice for the run; it ran out. Free some and run again.", EXIT_UNEXPECTED
     return (
-        f"an unexpected error, {type(error).__name__}, which is a bug in Cloister. Its text is not shown, "
-        "for it may quote data. Please report it with the steps that lead to it; CLOISTER_TRACEBACK=1 shows "
+        f"an unexpected error, {type(error).__name__}: this is a bug in Cloister. Its text is not shown, "
+        "as it may quote data. Please report it with the steps that lead to it; CLOISTER_TRACEBACK=1 shows "
         "where it happened (read that before you share it)."
     ), EXIT_UNEXPECTED

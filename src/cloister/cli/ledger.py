@@ -31,8 +31,8 @@ def show(
     head: Annotated[str | None, typer.Option(help="A head noted earlier: check that it is still there.")] = None,
     delta: Annotated[float, typer.Option(help="State epsilon at this delta where a data set has no cap.")] = 1e-6,
 ) -> None:
-    """Check every entry, then print what each data set has paid. Never creates a ledger."""
-    from cloister.privacy.ledger import Ledger  # noqa: PLC0415 (scipy takes a while to load)
+    """Verify every entry, then print what each data set has paid. Never creates a ledger."""
+    from cloister.privacy.ledger import Ledger
 
     with Ledger(ledger_path, create=False) as ledger:
         last = ledger.verify(head=None if head is None else head.lower())
@@ -41,22 +41,22 @@ def show(
     for summary in summaries:
         typer.echo("\n" + _describe(summary))
     typer.echo(f"\nhead {last.chain}")
-    typer.echo("Note the head elsewhere: `--head` then shows whether entries were edited or removed since.")
+    typer.echo("Note the head elsewhere: `--head` can then show whether entries were edited or removed since.")
 
 
 @ledger_app.command()
 @guard
 def cap(
     ledger_path: LedgerPath,
-    data: Annotated[str, typer.Option(help="The data set: its fingerprint, or enough of its first digits.")],
-    epsilon: Annotated[float, typer.Option(help="What all jobs together may spend on it.")],
+    data: Annotated[str, typer.Option(help="The data set: its fingerprint, or enough of its leading digits.")],
+    epsilon: Annotated[float, typer.Option(help="How much all jobs together may spend on it.")],
     delta: Annotated[float, typer.Option(help="Below 1 / number of records; 0 allows pure releases only.")],
     reason: Annotated[str, typer.Option(help="Why; kept in the ledger.")],
     unit: Annotated[str, typer.Option(help="Whose presence is hidden: record or client.")] = "record",
 ) -> None:
-    """Bound what all jobs together may spend on a data set. The latest cap counts; all are kept."""
-    from cloister.privacy.ledger import Ledger  # noqa: PLC0415
-    from cloister.privacy.units import Budget, Unit  # noqa: PLC0415
+    """Limit what all jobs together may spend on a data set. The latest cap counts; all are kept."""
+    from cloister.privacy.ledger import Ledger
+    from cloister.privacy.units import Budget, Unit
 
     if unit not in {known.value for known in Unit}:
         raise ConfigError(f"--unit must be record or client; got {unit!r}.")
@@ -74,8 +74,8 @@ def export(
     ledger_path: LedgerPath,
     out: Annotated[Path | None, typer.Option(help="A new file; default: standard output.")] = None,
 ) -> None:
-    """Write every entry as a line of JSON, with its hash and without the salt."""
-    from cloister.privacy.ledger import Ledger  # noqa: PLC0415
+    """Write every entry as a line of JSON, with its hash but without the salt."""
+    from cloister.privacy.ledger import Ledger
 
     with Ledger(ledger_path, create=False) as ledger:
         ledger.verify()
@@ -93,10 +93,10 @@ def export(
 
 
 def _describe(summary: DataSummary) -> str:
-    """Say what a data set has paid: words first, numbers second."""
+    """Describe what a data set has paid: words first, then numbers."""
     lines = [f"data set {summary.fingerprint[:_SHOWN_DIGITS]}"]
     if not summary.charges:
-        lines.append("  Nothing was released from it yet.")
+        lines.append("  Nothing has been released from it yet.")
     else:
         lines.append(
             f"  {_count(summary.charges, 'release')} in {_count(summary.sessions, 'session')} of "
@@ -104,17 +104,17 @@ def _describe(summary: DataSummary) -> str:
         )
         lines.append(f"  {_guarantee(summary)}")
     if summary.cap is None:
-        lines.append("  No cap: only each job's own budget binds it, and jobs add up. Set one: cloister ledger cap")
+        lines.append("  No cap: only each job's own budget limits it, and jobs add up. Set one: cloister ledger cap")
     else:
         limit = summary.cap
         lines.append(f"  Cap: epsilon {limit.epsilon:g} at delta {limit.delta:g} for one {limit.unit.value}.")
         if summary.epsilon >= limit.epsilon:
-            lines.append("  It is reached: every further release is refused.")
+            lines.append("  The cap is reached: every further release is refused.")
     return "\n".join(lines)
 
 
 def _guarantee(summary: DataSummary) -> str:
-    """Say what all releases together reveal of one unit."""
+    """Describe how much all releases together reveal about one unit."""
     if math.isinf(summary.epsilon):
         return f"Spent: no bound holds for one {summary.unit.value} at delta {summary.delta:g} (epsilon infinite)."
     rho = "" if math.isinf(summary.rho) else f" (rho {summary.rho:.6g})"

@@ -1,4 +1,4 @@
-"""Progress on standard error: a bar on a terminal, at most about twenty plain lines elsewhere."""
+"""Messages on standard error while a command runs: progress, and what the owner of a table must know about it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as Bar
 
 if TYPE_CHECKING:
-    from cloister.runtime.local import Progress
+    from cloister.data import TableCheck
+    from cloister.job import Job
+    from cloister.runtime import Progress
+    from cloister.sessions import OnTable
 
 _MOST_LINES = 20
 _MOST_NAMES = 4
@@ -19,19 +22,19 @@ _MOST_NAMES = 4
 
 @contextmanager
 def show_progress(console: Console, *, quiet: bool = False) -> Iterator[Callable[[Progress], None]]:
-    """Show what a run is doing and whom it waits for, until the block ends.
+    """Show what a run is doing and whom it is waiting for, until the block ends: a bar on a terminal, else plain lines.
 
     Parameters
     ----------
     console
-        On standard error.
+        The console for standard error.
     quiet
         Show nothing.
 
     Yields
     ------
     callable
-        What ``simulate`` calls at each step.
+        The callback for ``simulate``.
     """
     if quiet:
         yield lambda progress: None
@@ -52,14 +55,14 @@ def show_progress(console: Console, *, quiet: bool = False) -> Iterator[Callable
 
 
 class _PlainLines:
-    """One line a step, or one for every so many steps when there are more than twenty."""
+    """One line per step, or per several steps if there are more than twenty."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._shown = -1
 
     def show(self, progress: Progress) -> None:
-        """Print a line if the step is finished and its turn has come."""
+        """Print a line if the step is finished and due to be shown."""
         every = max(1, -(-progress.steps // _MOST_LINES))
         due = progress.step % every == 0 or progress.step == progress.steps
         if due and progress.step != self._shown:
@@ -68,9 +71,24 @@ class _PlainLines:
 
 
 def describe_progress(progress: Progress) -> str:
-    """Return the step, and whom it waits for."""
+    """Return the step, and whom it is waiting for."""
     if not progress.waiting_for:
         return progress.label
     names = ", ".join(progress.waiting_for[:_MOST_NAMES])
     more = len(progress.waiting_for) - _MOST_NAMES
     return f"{progress.label}, waiting for {names}" + (f" and {more} more" if more > 0 else "")
+
+
+def report_clipped(job: Job, errors: Console) -> OnTable:
+    """Return a callback that tells each party how many of its values are outside the public bounds."""
+    names = {party.name: [column.name for column in job.find_columns(party)] for party in job.parties}
+
+    def report(party: str, check: TableCheck) -> None:
+        named = [f"{name} {count}" for name, count in zip(names[party], check.clipped, strict=True) if count]
+        if named:
+            errors.print(
+                f"cloister: for {party} only: values outside the bounds were moved onto them: {', '.join(named)}.",
+                soft_wrap=True,
+            )
+
+    return report

@@ -1,39 +1,187 @@
-"""``cloister run``: simulate a job file."""
+"""``cloister run``, ``cloister demo`` and ``cloister networks``: simulate a job with progress, and write its result."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from math import isinf
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from cloister.cli.job_files import OwnFiles, read_setup
+from cloister.cli.progress import report_clipped, show_progress
+from cloister.errors import ConfigError, MissingExtraError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from cloister.data import Table
+    from cloister.job import Setup
+    from cloister.records import FloatArray
+    from cloister.report import Result
+    from cloister.report.labels import PartyLabels
+
+_MOST_DRAWN = 5_000
+_SOURCES = (
+    'Vertical K-Means: Mazzone et al., "Privacy-Preserving Vertical K-Means Clustering", Table 1. '
+    'FastLloyd: Diaa et al., "FastLloyd: Federated, Accurate, Secure, and Tunable k-Means Clustering with '
+    'Differential Privacy". Thesis: "Differentially-Private Multiparty Clustering".'
+)
 
 
 def run(
     job_file: Annotated[Path, typer.Argument(metavar="JOB.TOML", help="The job file.", show_default=False)],
     out: Annotated[Path | None, typer.Option(help="The result folder; default: result-NAME.")] = None,
+    own: OwnFiles = None,
     seed: Annotated[
-        int | None, typer.Option(help="Makes the run reproducible, and its masks no longer secret.")
+        int | None, typer.Option(help="Makes the run reproducible, but its masks and noise no longer secret.")
     ] = None,
     network: Annotated[
         str | None, typer.Option(help="Simulate the time of this network; see 'cloister networks'.")
     ] = None,
     draw_records: Annotated[
-        bool, typer.Option("--draw-records", help="Draw records in the picture, which hands them over.")
+        bool, typer.Option("--draw-records", help="Draw the records in the picture, which discloses them.")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier result.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only the result folder.")] = False,
 ) -> None:
-    """Simulate a job: all parties in this process, with the messages they would send."""
-    from cloister.cli.execution import execute_job  # noqa: PLC0415 (numba takes a second to load)
-    from cloister.job import load_job  # noqa: PLC0415
-
-    job = load_job(job_file)
-    if seed is not None:
-        job = replace(job, seed=seed)
+    """Simulate a job: all parties run in this process and exchange the real messages."""
+    setup = read_setup(job_file, own, seed=seed)
     if network is not None:
-        job = replace(job, network=network)
-    folder = Path(f"result-{job.name}") if out is None else out
-    execute_job(job, folder, overwrite=overwrite, draw_records=draw_records, quiet=quiet)
+        setup = replace(setup, network=network)
+    folder = Path(f"result-{setup.job.name}") if out is None else out
+    _simulate(setup, folder, overwrite=overwrite, draw_records=draw_records, quiet=quiet)
     if draw_records:
-        typer.echo("cloister: picture.png shows records of the parties: it is as private as their tables.", err=True)
+        typer.echo("cloister: picture.png shows the parties' records: it is as private as their tables.", err=True)
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="The result folder; an earlier result in it is replaced.")] = Path(
+        "cloister-demo"
+    ),
+) -> None:
+    """Run the embedded example: three clinics, synthetic patients, no files needed."""
+    from cloister.data import sample_folder
+
+    job_file = sample_folder("clinics") / "job.toml"
+    setup = read_setup(job_file)
+    parties = setup.job.parties
+    names = ", ".join(party.name for party in parties)
+    typer.echo(f"{len(parties)} clinics ({names}) cluster their synthetic patients, each keeping its own table.")
+    typer.echo(f"The job: {job_file}")
+    _simulate(setup, out, overwrite=True, draw_records=True, quiet=False)
+    typer.echo("\nNext, label one clinic's patients with what all three found:")
+    typer.echo(f"  cloister predict {out} {job_file.parent / 'north.csv'} --out labels.csv")
+
+
+def networks() -> None:
+    """List the network models."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from cloister.report.layout import make_console, print_line
+    from cloister.runtime import NETWORKS
+
+    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for heading in ("name", "Mbit/s", "delay ms", "jitter ms", "loss %", "what it is", "source"):
+        table.add_column(heading, justify="left" if heading in ("name", "what it is", "source") else "right")
+    for name, model in NETWORKS.items():
+        numbers = (model.bandwidth_mbps, model.delay_ms, model.jitter_ms, model.loss_percent)
+        table.add_row(
+            name,
+            *("unlimited" if isinf(number) else f"{number:g}" for number in numbers),
+            model.description,
+            model.source,
+        )
+    console = make_console()
+    console.print(table)
+    console.print()
+    print_line(console, _SOURCES)
+
+
+def _simulate(setup: Setup, folder: Path, *, overwrite: bool, draw_records: bool, quiet: bool) -> None:
+    """Simulate a job, write its result folder and print the report.
+
+    Parameters
+    ----------
+    setup
+        The job, with everybody's own side.
+    folder
+        Where the result goes; refused before the run if it may not be written to.
+    overwrite
+        Replace an earlier result there.
+    draw_records
+        Draw the parties' records in the picture, which discloses them to everyone who sees it.
+    quiet
+        Print neither progress nor a report, only the folder.
+    """
+    from cloister.columns import to_original
+    from cloister.report.evaluation import AllRecords
+    from cloister.report.folder import check_destination
+    from cloister.report.layout import make_console
+    from cloister.sessions import simulate
+
+    errors = make_console(stderr=True)
+    check_destination(folder, overwrite=overwrite)
+    labels: list[PartyLabels] = []
+    drawn: list[FloatArray] = []
+
+    def keep_some(tables: Sequence[Table]) -> None:
+        drawn.append(to_original(AllRecords(tables).sample(_MOST_DRAWN), setup.job.columns))
+
+    with show_progress(errors, quiet=quiet) as on_progress:
+        result = simulate(
+            setup,
+            on_progress=on_progress,
+            on_table=None if quiet else report_clipped(setup.job, errors),
+            on_labels=labels.append,
+            on_records=keep_some if draw_records else None,
+        )
+    picture = _draw(result, drawn[0] if drawn else None, errors)
+    _write(result, folder, overwrite=overwrite, picture=picture, labels=labels, quiet=quiet)
+    if not quiet:
+        for own in labels:
+            errors.print(
+                f"cloister: {own.file_name} is for {own.party} only: it is as private as its records.", soft_wrap=True
+            )
+
+
+def _draw(result: Result, records: FloatArray | None, errors: Console) -> bytes | None:
+    """Draw the picture; a picture that cannot be drawn must not cost the result."""
+    from cloister.report.picture import draw_picture
+
+    try:
+        return draw_picture(result, records=records)
+    except MissingExtraError as error:
+        errors.print(f"cloister: no picture: {error}", soft_wrap=True)
+    except Exception as error:  # its text may quote data
+        errors.print(f"cloister: no picture: drawing failed ({type(error).__name__}).", soft_wrap=True)
+    return None
+
+
+def _write(
+    result: Result,
+    folder: Path,
+    *,
+    overwrite: bool,
+    picture: bytes | None,
+    labels: Sequence[PartyLabels],
+    quiet: bool,
+) -> None:
+    """Write the result folder, and print the report or the folder's name."""
+    from cloister.report.folder import write_result
+    from cloister.report.layout import make_console
+    from cloister.report.text import print_report
+
+    console = make_console()
+    try:
+        written = write_result(result, folder, overwrite=overwrite, picture=picture, labels=labels)
+    except ConfigError:
+        print_report(result, console)  # a result that has cost budget must not be lost with its folder
+        raise
+    if quiet:
+        console.print(str(written), soft_wrap=True)
+    else:
+        print_report(result, console, folder=written)

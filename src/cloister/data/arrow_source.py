@@ -1,7 +1,7 @@
 """Parquet and Arrow: a file, a folder of Parquet files, or an Arrow table or stream in memory.
 
-Files are read one batch at a time and one column chunk buffer at a time, so memory is bounded by the batch
-and not by the file or its row groups. Needs the optional package pyarrow.
+Files are read one batch and one column chunk buffer at a time, so memory is bounded by the batch
+and not by the file or its row groups. This needs the optional package pyarrow.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from cloister.columns import Column
-from cloister.data.cells import convert_array
-from cloister.data.faults import Fault, Faults
-from cloister.data.source import Match, find_columns
+from cloister.data.cells import Fault, Faults, convert_array
+from cloister.data.source import Match, find_columns, find_id_column
 from cloister.errors import DataError, MissingExtraError
 from cloister.records import FloatArray
 
@@ -29,22 +28,33 @@ class ArrowSource:
 
     in_memory = True
 
-    def __init__(self, source: Any, columns: Sequence[Column], match: Match, *, label: str | None = None) -> None:
+    def __init__(
+        self,
+        source: Any,
+        columns: Sequence[Column],
+        match: Match,
+        *,
+        id_column: str | None = None,
+        label: str | None = None,
+    ) -> None:
         pa = _import_pyarrow("reading Arrow data")
         self.label = label or f"Arrow {type(source).__name__}"
+        self.id_column = id_column
         self.read_once = isinstance(source, pa.RecordBatchReader)
         self._spent = False
         self._source = source
         self._names = tuple(column.name for column in columns)
-        find_columns(self._open().schema.names, columns, match, self.label)
+        _find_all(self._open().schema.names, columns, match, id_column, self.label)
 
-    def read(self, faults: Faults, most_rows: int) -> Iterator[FloatArray]:
+    def read(self, faults: Faults, most_rows: int, id_cells: list[object] | None = None) -> Iterator[FloatArray]:
         """Yield raw values in chunks; see :class:`cloister.data.source.Source`."""
         if self._spent:
-            raise DataError(f"{self.label}: a stream can be read once; it has been. Make a new one, or give a table.")
+            raise DataError(f"{self.label}: a stream must be unread; this one is not. Make a new one, or pass a table.")
         self._spent = self.read_once
         batches = iter(self._open())
         while (batch := _next_batch(batches, self.label)) is not None:
+            if id_cells is not None and self.id_column is not None:
+                id_cells += batch.column(self.id_column).to_pylist()
             yield from _convert_batch(batch, self._names, faults, most_rows)
 
     def _open(self) -> Any:
@@ -59,9 +69,12 @@ class ArrowFiles:
     in_memory = False
     read_once = False
 
-    def __init__(self, path: Path, columns: Sequence[Column], match: Match, *, label: str) -> None:
+    def __init__(
+        self, path: Path, columns: Sequence[Column], match: Match, *, id_column: str | None = None, label: str
+    ) -> None:
         _import_pyarrow("reading Parquet" if path.is_dir() or path.suffix.lower() in _PARQUET else "reading Arrow")
         self.label = label
+        self.id_column = id_column
         self._columns = tuple(columns)
         self._match = match
         self._paths = [path]
@@ -75,34 +88,46 @@ class ArrowFiles:
             with _open_file(file, self._label_of(file)) as opened:
                 self._find(opened, file)
 
-    def read(self, faults: Faults, most_rows: int) -> Iterator[FloatArray]:
+    def read(self, faults: Faults, most_rows: int, id_cells: list[object] | None = None) -> Iterator[FloatArray]:
         """Yield raw values in chunks; see :class:`cloister.data.source.Source`."""
         names = tuple(column.name for column in self._columns)
+        id_names = () if self.id_column is None or id_cells is None else (self.id_column,)
         for file in self._paths:
             label = self._label_of(file)
             with _open_file(file, label) as opened:
                 self._find(opened, file)  # the file may have changed since the last round
-                batches = _iterate_batches(opened, names, most_rows)
+                batches = _iterate_batches(opened, (*names, *id_names), most_rows)
                 while (batch := _next_batch(batches, label)) is not None:
+                    if id_cells is not None and id_names:
+                        id_cells += batch.column(id_names[0]).to_pylist()
                     yield from _convert_batch(batch, names, faults, most_rows)
 
     def _find(self, opened: Any, file: Path) -> None:
         """Check one file's columns."""
         schema = opened.schema_arrow if hasattr(opened, "schema_arrow") else opened.schema
-        find_columns(schema.names, self._columns, self._match, self._label_of(file))
+        _find_all(schema.names, self._columns, self._match, self.id_column, self._label_of(file))
 
     def _label_of(self, file: Path) -> str:
         """Name a file of a folder."""
         return self.label if len(self._paths) == 1 else f"{self.label} ({file.name})"
 
 
+def _find_all(
+    header: Sequence[str], columns: Sequence[Column], match: Match, id_column: str | None, label: str
+) -> None:
+    """Check that the job's columns and the ID column are there."""
+    find_columns(header, columns, match, label)
+    if id_column is not None:
+        find_id_column(header, id_column, label)
+
+
 def _is_part(file: Path) -> bool:
-    """Tell whether a path in a folder is data; by custom, names with . or _ first are what a writer left behind."""
+    """Return whether a path in a folder is data; by convention, names that start with . or _ are writers' leftovers."""
     return file.suffix.lower() in _PARQUET and not any(part.startswith((".", "_")) for part in file.parts)
 
 
 def _import_pyarrow(feature: str) -> Any:
-    """Import the optional package, or say how to install it."""
+    """Import the optional package; if it is missing, say how to install it."""
     try:
         import pyarrow  # noqa: PLC0415 (optional)
         import pyarrow.parquet  # noqa: PLC0415
@@ -113,7 +138,7 @@ def _import_pyarrow(feature: str) -> Any:
 
 @contextmanager
 def _open_file(path: Path, label: str) -> Iterator[Any]:
-    """Open a Parquet or Arrow file; Arrow's own message is not shown."""
+    """Open a Parquet or Arrow file; Arrow's own error message is not shown."""
     pa = _import_pyarrow("reading Parquet")
     opened = None
     try:
@@ -142,7 +167,7 @@ def _iterate_batches(opened: Any, names: Sequence[str], most_rows: int) -> Itera
 
 
 def _next_batch(batches: Iterator[Any], label: str) -> Any:
-    """Return the next batch, or None at the end; Arrow's exceptions may quote cells and end here."""
+    """Return the next batch, or None at the end; Arrow's exceptions may quote cells, so they stop here."""
     pa = _import_pyarrow("reading Parquet")
     try:
         return next(batches, None)

@@ -1,4 +1,4 @@
-"""CSV files, read as a stream with the standard library, so that the base install needs nothing more.
+"""CSV files, streamed with the standard library, so that the base install needs nothing else.
 
 The dialect: UTF-8 with or without a byte-order mark, a header line, one delimiter, double quotes, LF or CRLF.
 Blank lines are skipped. Every row must have as many cells as the header.
@@ -15,13 +15,12 @@ from typing import TextIO
 import numpy as np
 
 from cloister.columns import Column
-from cloister.data.cells import convert_text
-from cloister.data.faults import Faults, count_of
-from cloister.data.source import Match, find_columns
+from cloister.data.cells import Faults, convert_text, count_of
+from cloister.data.source import Match, find_columns, find_id_column
 from cloister.errors import ConfigError, DataError
 from cloister.records import FloatArray
 
-_CHUNK_CELLS = 1 << 12  # at some 60 bytes a cell, a chunk stays in the cache: 1.4 times as fast as 1 << 17
+_CHUNK_CELLS = 1 << 12  # at about 60 bytes per cell, a chunk stays in the cache: 1.4 times as fast as 1 << 17
 
 
 class CsvSource:
@@ -37,8 +36,10 @@ class CsvSource:
         How columns are found; see :func:`cloister.data.open_table`.
     delimiter
         One character.
+    id_column
+        The column of record IDs, if it is to be read.
     label
-        What a message calls the file.
+        What messages call the file.
     """
 
     in_memory = False
@@ -51,6 +52,7 @@ class CsvSource:
         match: Match,
         *,
         delimiter: str = ",",
+        id_column: str | None = None,
         label: str | None = None,
     ) -> None:
         if len(delimiter) != 1 or delimiter in '"\r\n':
@@ -58,6 +60,7 @@ class CsvSource:
                 f"delimiter must be one character, not a quote or a line end; got {delimiter!r}. Use ','."
             )
         self.label = label or str(path)
+        self.id_column = id_column
         self._path = path
         self._columns = tuple(columns)
         self._match = match
@@ -65,16 +68,18 @@ class CsvSource:
         with self._open() as stream:  # a missing file or column is known when the table is opened
             self._find(self._start(stream))
 
-    def read(self, faults: Faults, most_rows: int) -> Iterator[FloatArray]:
+    def read(self, faults: Faults, most_rows: int, id_cells: list[object] | None = None) -> Iterator[FloatArray]:
         """Yield raw values in chunks; see :class:`cloister.data.source.Source`."""
         with self._open() as stream:
             reader = self._start(stream)
-            width, positions = self._find(reader)
+            width, positions, id_position = self._find(reader)
             chunk_rows = max(1, min(most_rows, _CHUNK_CELLS // width))
             while rows := self._take(reader, chunk_rows):
                 full = [row for row in rows if len(row) == width]
-                if len(full) < len(rows):  # a blank line is a row without cells
+                if len(full) < len(rows):  # blank lines are rows without cells
                     faults.add_ragged_rows(sum(len(row) not in (0, width) for row in rows))
+                if id_cells is not None and id_position is not None:
+                    id_cells += [row[id_position] for row in full]
                 values = np.empty((len(full), len(positions)))
                 for column, position in enumerate(positions):
                     values[:, column] = convert_text([row[position] for row in full], column, faults)
@@ -90,21 +95,23 @@ class CsvSource:
         raise DataError(f"{self.label}: the file must be readable; got: {reason}. Check its path and permissions.")
 
     def _start(self, stream: TextIO) -> Iterator[list[str]]:
-        """Start the tokeniser; strict, so that a broken quotation is an error and not one huge cell."""
+        """Start the tokeniser in strict mode, so that a broken quotation is an error and not one huge cell."""
         return csv.reader(stream, delimiter=self._delimiter, strict=True)
 
-    def _find(self, reader: Iterator[list[str]]) -> tuple[int, tuple[int, ...]]:
-        """Read the header; return its width and where the job's columns stand."""
+    def _find(self, reader: Iterator[list[str]]) -> tuple[int, tuple[int, ...], int | None]:
+        """Read the header; return its width and the positions of the job's columns and of the ID column."""
         header: list[str] = []
         while not header:
             rows = self._take(reader, 1)
             if not rows:
                 raise DataError(f"{self.label}: a CSV file must have a header line; the file is empty. Add one.")
             header = [name.strip() for name in rows[0]]
-        return len(header), find_columns(header, self._columns, self._match, self.label)
+        positions = find_columns(header, self._columns, self._match, self.label)
+        id_position = None if self.id_column is None else find_id_column(header, self.id_column, self.label)
+        return len(header), positions, id_position
 
     def _take(self, reader: Iterator[list[str]], count: int) -> list[list[str]]:
-        """Return the next rows; what is caught holds cells, so the raising is done outside the handlers."""
+        """Return the next rows; caught exceptions hold cells, so errors are raised outside the handlers."""
         try:
             return list(islice(reader, count))
         except UnicodeDecodeError:
@@ -129,7 +136,7 @@ class CsvSource:
 
 
 def _is_utf8(line: bytes) -> bool:
-    """Tell whether a line is UTF-8 text."""
+    """Return whether a line is UTF-8 text."""
     try:
         line.decode("utf-8")
     except UnicodeDecodeError:

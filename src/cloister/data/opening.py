@@ -1,4 +1,4 @@
-"""The one door into a table: look at what was given, choose the source that reads it."""
+"""The one way to open a table: look at what was given and choose the source that reads it."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from cloister.columns import Column, parse_bounds, require_distinct
+from cloister.data.cells import Faults
 from cloister.data.csv_source import CsvSource
-from cloister.data.memory_source import ArraySource, FrameSource
-from cloister.data.source import Match, Source
-from cloister.data.table import MEMORY_BUDGET_BYTES, Table
+from cloister.data.source import ArraySource, FrameSource, Match, Source
+from cloister.data.table import BATCH_ROWS, MEMORY_BUDGET_BYTES, Table
 from cloister.errors import ConfigError, DataError
-from cloister.numeric.fixed_point import FixedPoint
+from cloister.numeric import FixedPoint
 
 
 def open_table(
@@ -27,6 +27,7 @@ def open_table(
     batch_rows: int | None = None,
     match: Match = "order",
     delimiter: str | None = None,
+    id_column: str | None = None,
     memory_budget_bytes: int = MEMORY_BUDGET_BYTES,
     may_be_empty: bool = False,
     label: str | None = None,
@@ -52,12 +53,14 @@ def open_table(
     match
         ``"order"``: the job's columns must stand in the table in the job's order. ``"name"``: in any order.
     delimiter
-        Of a CSV file; by default a comma, and a tab for ``.tsv``.
+        Of a CSV file; by default a comma, or a tab for ``.tsv``.
+    id_column
+        The column of record IDs, for `Table.id_cells`; found by its name, at any position.
     memory_budget_bytes
-        The largest encoded size at which a file is kept in memory between rounds; larger files are read every
+        The largest encoded size at which a file is kept in memory between rounds; larger files are read again every
         time.
     may_be_empty
-        Accept a table without records, as a differentially private job must: a refusal would tell that there are none.
+        Accept a table without records, as a differentially private job must: a refusal would reveal that it is empty.
     label
         What messages call this source; by default its path or kind.
 
@@ -76,7 +79,7 @@ def open_table(
         raise ConfigError("a table's columns must be given once; got both columns and bounds. Leave one out.")
     columns = parse_bounds(bounds) if columns is None else columns
     require_distinct(columns)
-    chosen = _choose_source(source, tuple(columns), match, delimiter, label)
+    chosen = _choose_source(source, tuple(columns), match, delimiter, id_column, label)
     return Table(
         chosen,
         columns,
@@ -87,31 +90,61 @@ def open_table(
     )
 
 
+def read_ids(source: Any, id_column: str, *, label: str | None = None) -> list[object]:
+    """Return the cells of one column as they are stored, and read no other; parameters as for :func:`open_table`.
+
+    Rows come in the order, and with the omissions (blank lines of a CSV file), of :class:`Table`.
+
+    Raises
+    ------
+    DataError
+        If the table cannot be read or has no such column.
+    """
+    chosen = _choose_source(source, (), "name", None, id_column, label)
+    faults, cells = Faults(()), list[object]()
+    for _ in chosen.read(faults, BATCH_ROWS, cells):
+        pass
+    if faults:
+        raise faults.to_error(chosen.label)
+    return cells
+
+
 def _choose_source(
-    source: Any, columns: tuple[Column, ...], match: Match, delimiter: str | None, label: str | None
+    source: Any,
+    columns: tuple[Column, ...],
+    match: Match,
+    delimiter: str | None,
+    id_column: str | None,
+    label: str | None,
 ) -> Source:
-    """Return the source that reads what was given."""
+    """Return the source for what was given."""
     if isinstance(source, str | Path):
-        return _choose_file(Path(source), columns, match, delimiter, label)
+        return _choose_file(Path(source), columns, match, delimiter, id_column, label)
     if delimiter is not None:
         raise ConfigError(f"delimiter must be left out unless the source is a CSV file; got {delimiter!r}. Remove it.")
-    if isinstance(source, np.ndarray):
+    if isinstance(source, np.ndarray) and id_column is None:
         return ArraySource(source, columns, label=label)
-    pandas = sys.modules.get("pandas")  # who holds a DataFrame has imported it
+    pandas = sys.modules.get("pandas")  # anyone who has a DataFrame has imported it
     if pandas is not None and isinstance(source, pandas.DataFrame):
-        return FrameSource(source, columns, match, label=label)
+        return FrameSource(source, columns, match, id_column=id_column, label=label)
     if hasattr(source, "__arrow_c_stream__"):
         from cloister.data.arrow_source import ArrowSource  # noqa: PLC0415 (pyarrow is optional)
 
-        return ArrowSource(source, columns, match, label=label)
+        return ArrowSource(source, columns, match, id_column=id_column, label=label)
+    what, array = ("a table", "a NumPy array, ") if id_column is None else ("a table with IDs", "")
     raise DataError(
-        f"{label or 'source'}: a table must be a path, a NumPy array, a pandas DataFrame or an Arrow table; "
-        f"got {type(source).__name__}. Convert it to one of these."
+        f"{label or 'source'}: {what} must be a path, {array}a pandas DataFrame or an Arrow table; got "
+        f"{type(source).__name__}. Convert it to one of these."
     )
 
 
 def _choose_file(
-    path: Path, columns: tuple[Column, ...], match: Match, delimiter: str | None, label: str | None
+    path: Path,
+    columns: tuple[Column, ...],
+    match: Match,
+    delimiter: str | None,
+    id_column: str | None,
+    label: str | None,
 ) -> Source:
     """Return the source for a path, by its extension."""
     name = label or str(path)
@@ -120,13 +153,20 @@ def _choose_file(
     suffix = path.suffix.lower()
     if not path.is_dir() and suffix in (".csv", ".tsv"):
         default = "\t" if suffix == ".tsv" else ","
-        return CsvSource(path, columns, match, delimiter=default if delimiter is None else delimiter, label=name)
+        return CsvSource(
+            path,
+            columns,
+            match,
+            delimiter=default if delimiter is None else delimiter,
+            id_column=id_column,
+            label=name,
+        )
     if delimiter is not None:
         raise ConfigError(f"delimiter must be left out unless the source is a CSV file; got {delimiter!r}. Remove it.")
     if path.is_dir() or suffix in (".parquet", ".pq", ".arrow", ".feather"):
         from cloister.data.arrow_source import ArrowFiles  # noqa: PLC0415 (pyarrow is optional)
 
-        return ArrowFiles(path, columns, match, label=name)
+        return ArrowFiles(path, columns, match, id_column=id_column, label=name)
     raise DataError(
         f"{name}: the file name must end in .csv, .tsv, .parquet, .pq, .arrow or .feather; got "
         f"{repr(suffix) if suffix else 'no extension'}. Rename the file after its format."

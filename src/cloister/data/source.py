@@ -1,4 +1,4 @@
-"""What a table reads from: a source of raw values, and how the job's columns are found in it."""
+"""What a table reads from: sources of raw values, how the job's columns are found in them, and sources in memory."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from cloister.columns import Column
-from cloister.data.faults import Faults, count_of
+from cloister.data.cells import Faults, convert_array, count_of
 from cloister.errors import ConfigError, DataError
 from cloister.records import FloatArray
 
@@ -19,24 +22,31 @@ class Source(Protocol):
 
     @property
     def label(self) -> str:
-        """What a message calls this source: a path, or the kind of object."""
+        """What messages call this source: a path, or the kind of object."""
 
     @property
     def in_memory(self) -> bool:
-        """Whether the records are in memory already; then the encoded ones are kept whatever their size."""
+        """Whether the records are already in memory; the encoded ones are then kept whatever their size."""
 
     @property
     def read_once(self) -> bool:
         """Whether a second reading is impossible."""
 
-    def read(self, faults: Faults, most_rows: int) -> Iterator[FloatArray]:
-        """Yield (n, d) arrays of at most ``most_rows`` rows; a cell that ``faults`` counted is NaN."""
+    @property
+    def id_column(self) -> str | None:
+        """The column of record IDs, if it is to be read."""
+
+    def read(self, faults: Faults, most_rows: int, id_cells: list[object] | None = None) -> Iterator[FloatArray]:
+        """Yield (n, d) arrays of at most ``most_rows`` rows; cells counted in ``faults`` are NaN.
+
+        The same rows' cells in the ID column are appended to ``id_cells`` as they are stored.
+        """
 
 
 def find_columns(header: Sequence[Any], columns: Sequence[Column], match: Match, label: str) -> tuple[int, ...]:
-    """Return where each of the job's columns stands in a header.
+    """Return the position of each of the job's columns in a header.
 
-    Only the job's own names are ever shown. What stands in the first line of a file may be a record.
+    Only the job's own names are ever shown: the first line of a file may be a record.
     """
     if match not in ("order", "name"):
         raise ConfigError(f'match must be "order" or "name"; got {match!r}. Use match = "order".')
@@ -48,7 +58,7 @@ def find_columns(header: Sequence[Any], columns: Sequence[Column], match: Match,
         hint = (
             "Its first line has one cell: the cells must be separated by commas."
             if len(header) == 1 and len(names) > 1
-            else f"{numbers} of them are numbers: if the first line is a record, add a header line."
+            else f"{numbers} of them are numbers: if the first line is a record, add a header."
             if numbers
             else "Names are compared letter by letter."
         )
@@ -59,17 +69,22 @@ def find_columns(header: Sequence[Any], columns: Sequence[Column], match: Match,
     twice = [name for name in names if counts[name] > 1]
     if twice:
         raise DataError(
-            f"{label}: each of the job's columns must stand once in the table; got "
+            f"{label}: each of the job's columns must occur once in the table; got "
             f"{', '.join(f'{name!r} {counts[name]} times' for name in twice)}. Rename or drop the others."
         )
     positions = tuple(header.index(name) for name in names)
     if match == "order" and list(positions) != sorted(positions):
         found = [name for _, name in sorted(zip(positions, names, strict=True))]
         raise DataError(
-            f"{label}: the job's columns must stand in the job's order {_listed(names)}; found "
+            f"{label}: the job's columns must be in the job's order {_listed(names)}; found "
             f'{_listed(found)}. Reorder them, or use match = "name", which takes columns by name.'
         )
     return positions
+
+
+def find_id_column(header: Sequence[Any], id_column: str, label: str) -> int:
+    """Return the position of the column of record IDs in a header."""
+    return find_columns(header, (Column(name=id_column, low=0.0, high=1.0),), "name", label)[0]  # bounds are not used
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -78,9 +93,88 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _is_number(name: Any) -> bool:
-    """Tell whether a header cell reads as a number."""
+    """Return whether a header cell reads as a number."""
     try:
         float(name)
     except (TypeError, ValueError):
         return False
     return True
+
+
+class ArraySource:
+    """A two-dimensional NumPy array. It has no names, so it must hold the job's columns and nothing else."""
+
+    in_memory = True
+    read_once = False
+    id_column = None
+
+    def __init__(self, array: NDArray[Any], columns: Sequence[Column], *, label: str | None = None) -> None:
+        self.label = label or "NumPy array"
+        if array.dtype.names is not None or array.ndim != 2 or array.shape[1] != len(columns):
+            shape = "structured" if array.dtype.names is not None else f"of shape {array.shape}"
+            raise DataError(
+                f"{self.label}: an array has no column names, so it must be two-dimensional with exactly the "
+                f"job's {len(columns)} columns; got one {shape}. "
+                f"Select the columns, or give a table with names."
+            )
+        self._array = array
+
+    def read(self, faults: Faults, most_rows: int, id_cells: list[object] | None = None) -> Iterator[FloatArray]:
+        """Yield raw values in chunks; see :class:`Source`."""
+        rows, width = self._array.shape
+        for start in range(0, rows, most_rows):
+            chunk = self._array[start : start + most_rows]
+            # A masked array has data under its mask, but masked cells count as empty.
+            empty = np.ma.getmaskarray(chunk) if isinstance(chunk, np.ma.MaskedArray) else None
+            cells = np.asarray(chunk)
+            values = np.empty(cells.shape)
+            for column in range(width):
+                mask = None if empty is None else empty[:, column]
+                values[:, column] = convert_array(cells[:, column], column, faults, empty=mask)
+            yield values
+
+
+class FrameSource:
+    """A pandas DataFrame, with NumPy or nullable column types."""
+
+    in_memory = True
+    read_once = False
+
+    def __init__(
+        self,
+        frame: Any,
+        columns: Sequence[Column],
+        match: Match,
+        *,
+        id_column: str | None = None,
+        label: str | None = None,
+    ) -> None:
+        self.label = label or "pandas DataFrame"
+        self.id_column = id_column
+        self._frame = frame
+        header = list(frame.columns)
+        self._positions = find_columns(header, columns, match, self.label)
+        self._id_position = None if id_column is None else find_id_column(header, id_column, self.label)
+
+    def read(self, faults: Faults, most_rows: int, id_cells: list[object] | None = None) -> Iterator[FloatArray]:
+        """Yield raw values in chunks; see :class:`Source`."""
+        for start in range(0, len(self._frame), most_rows):
+            chunk = self._frame.iloc[start : start + most_rows]
+            if id_cells is not None and self._id_position is not None:
+                id_cells += chunk.iloc[:, self._id_position].tolist()
+            values = np.empty((len(chunk), len(self._positions)))
+            for column, position in enumerate(self._positions):
+                values[:, column] = _convert_series(chunk.iloc[:, position], column, faults)
+            yield values
+
+
+def _convert_series(series: Any, column: int, faults: Faults) -> FloatArray:
+    """Read one column of a frame."""
+    if isinstance(series.dtype, np.dtype):
+        return convert_array(series.to_numpy(), column, faults)
+    # Nullable types keep their numbers in a NumPy array and a mask of missing cells beside it.
+    inner = getattr(series.dtype, "numpy_dtype", None)
+    if inner is None or inner.kind not in "iufb":
+        return convert_array(series.to_numpy(dtype=object), column, faults)
+    empty = series.isna().to_numpy(dtype=np.bool_)
+    return convert_array(series.to_numpy(dtype=inner, na_value=inner.type(0)), column, faults, empty=empty)

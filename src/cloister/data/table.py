@@ -1,7 +1,7 @@
 """One party's table: from a file or an object in memory to records in [-1, 1]^d on the fixed-point grid.
 
 Every local statistic is a reduction over :meth:`Table.batches`. A table that fits the memory budget is
-encoded once, in the pass that checks it, and every later round reads the encoded batches. A file that does
+encoded once, in the pass that checks it, and later rounds read the encoded batches. A file that does
 not fit is read again in each round, a bounded batch at a time.
 """
 
@@ -14,20 +14,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from cloister.columns import Column, column_highs, column_lows, to_original, to_unit
-from cloister.data.faults import Faults
+from cloister.data.cells import Faults
 from cloister.data.source import Source
 from cloister.errors import ConfigError, DataError
-from cloister.numeric.fixed_point import FixedPoint
+from cloister.numeric import FixedPoint
 from cloister.records import FloatArray, IntArray
 
-_BATCH_ROWS = 1 << 16
+BATCH_ROWS = 1 << 16
 _BATCH_BYTES = 16 << 20
 MEMORY_BUDGET_BYTES = 256 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableCheck:
-    """What one pass over a table found. It describes one party's records and stays with that party."""
+    """What one pass over a table found. It describes one party's records and must stay with that party."""
 
     records: int
     """The number of records."""
@@ -55,8 +55,8 @@ class Table:
     memory_budget_bytes
         The largest encoded size at which a file is kept in memory between rounds.
     may_be_empty
-        Accept a table without records. A differentially private job must: a refusal would tell whether the last record
-        is there.
+        Accept a table without records. A differentially private job must: a refusal would reveal whether the last
+        record is there.
     """
 
     def __init__(
@@ -76,12 +76,13 @@ class Table:
         self._source = source
         self._columns = tuple(columns)
         self._fixed_point = fixed_point
-        self._batch_rows = batch_rows or max(1, min(_BATCH_ROWS, _BATCH_BYTES // (8 * len(columns))))
+        self._batch_rows = batch_rows or max(1, min(BATCH_ROWS, _BATCH_BYTES // (8 * len(columns))))
         self._memory_budget_bytes = memory_budget_bytes
         self._may_be_empty = may_be_empty
         self._check: TableCheck | None = None
         self._kept: list[FloatArray] | None = None
-        self._digest = b""  # of the raw values, in their order: every later reading must be the same
+        self._id_cells: list[object] | None = None
+        self._digest = b""  # of the raw values in order: every later reading must give the same
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -103,8 +104,14 @@ class Table:
         """What messages call this table."""
         return self._source.label
 
+    @property
+    def id_cells(self) -> list[object] | None:
+        """The cells of the ID column as they are stored, in the order of the records; None if none was named."""
+        self.check()
+        return self._id_cells
+
     def check(self) -> TableCheck:
-        """Read the whole table once and count; later calls return the same answer.
+        """Read the whole table once and count; later calls return the same result.
 
         Returns
         -------
@@ -113,8 +120,8 @@ class Table:
         Raises
         ------
         DataError
-            If a cell of the job's columns is not a finite number, or there are no records where there must be. Names
-            columns and counts.
+            If a cell of the job's columns is not a finite number, or if required records are missing. Names
+            columns and counts only.
         """
         if self._check is not None:
             return self._check
@@ -122,8 +129,9 @@ class Table:
         records = batches = kept_bytes = 0
         clipped = np.zeros(self.dimensions, dtype=np.int64)
         kept: list[FloatArray] | None = []
+        id_cells: list[object] | None = None if self._source.id_column is None else []
         digest = hashlib.blake2b()
-        for values in self._read_raw(faults):
+        for values in self._read_raw(faults, id_cells):
             records += len(values)
             batches += 1
             digest.update(values.tobytes())
@@ -142,7 +150,7 @@ class Table:
             raise DataError(
                 f"{self.label}: a table must hold at least one record; got none. Add records, or leave out the party."
             )
-        self._kept = kept
+        self._kept, self._id_cells = kept, id_cells
         self._digest = digest.digest()
         self._check = TableCheck(records=records, clipped=tuple(int(count) for count in clipped), batches=batches)
         return self._check
@@ -163,9 +171,9 @@ class Table:
             yield self._encode(values)
 
     def raw_batches(self) -> Iterator[FloatArray]:
-        """Yield the records in original units, neither clipped nor rounded: what a fingerprint recognises them by.
+        """Yield the records in original units, neither clipped nor rounded, for a fingerprint that recognises them.
 
-        A stream that can be read only once has been read by then: its encoded records are mapped back instead.
+        A stream that can be read only once has already been read: its encoded records are mapped back instead.
         """
         self.check()
         if self._source.read_once:
@@ -175,7 +183,7 @@ class Table:
         yield from self._read_again()
 
     def _read_again(self) -> Iterator[FloatArray]:
-        """Yield the raw values once more; refuse, at the end at the latest, if they are not those that were checked."""
+        """Yield the raw values again; raise, at the end at the latest, if they are not those that were checked."""
         faults = Faults(self._columns)
         digest = hashlib.blake2b()
         for values in self._read_raw(faults):
@@ -189,16 +197,16 @@ class Table:
                 "Run again with a copy that nothing writes to."
             )
 
-    def _read_raw(self, faults: Faults) -> Iterator[FloatArray]:
-        """Yield raw values in batches of exactly ``batch_rows`` rows, but for the last."""
+    def _read_raw(self, faults: Faults, id_cells: list[object] | None = None) -> Iterator[FloatArray]:
+        """Yield raw values in batches of exactly ``batch_rows`` rows, except for the last."""
         rows = self._batch_rows
         waiting: list[FloatArray] = []
         count = 0
-        for values in self._source.read(faults, rows):
+        for values in self._source.read(faults, rows, id_cells):
             waiting.append(values)
             count += len(values)
             if count >= rows:
-                # A source gives at most ``rows`` rows at once, so what is left over belongs to this array.
+                # A source yields at most ``rows`` rows at once, so the remainder belongs to this array.
                 surplus = count - rows
                 waiting[-1], rest = np.split(values, [len(values) - surplus])
                 yield _join(waiting)
@@ -213,11 +221,11 @@ class Table:
         return counts
 
     def _encode(self, values: FloatArray) -> FloatArray:
-        """Scale to [-1, 1], clip, and round to the grid, on which -1 and 1 lie."""
+        """Scale to [-1, 1], clip, and round to the grid, which includes -1 and 1."""
         unit = to_unit(values, self._columns)
         return np.ascontiguousarray(self._fixed_point.quantise(np.clip(unit, -1.0, 1.0, out=unit)))
 
 
 def _join(arrays: list[FloatArray]) -> FloatArray:
-    """Put arrays under each other, without a copy where there is one."""
+    """Stack arrays; a single one is not copied."""
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)

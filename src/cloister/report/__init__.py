@@ -1,6 +1,6 @@
-"""Results: what a run gives back, the folder it is kept in, and how it is shown and used.
+"""Results: what a run returns, the folder it is kept in, and how it is shown and used.
 
-Reading order: ``result``, ``folder``, ``text``, ``picture``, ``predict``.
+Reading order: ``result``, ``folder``, ``text`` with ``card_text`` and ``layout``, ``picture``, ``labels``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The privacy card as people read it: the promise in plain words, then what it cost, then what is not promised."""
+"""The privacy card as text: the promise in plain words, then what it cost, then what is not promised."""
 
 from __future__ import annotations
 
@@ -10,8 +10,14 @@ from rich.text import Text
 
 from cloister.privacy.card import CardRelease, PrivacyCard
 from cloister.privacy.units import Unit
-from cloister.report.digits import format_number, format_quantity
-from cloister.report.layout import make_table, print_heading, print_line, print_table
+from cloister.report.layout import (
+    format_number,
+    format_quantity,
+    make_table,
+    print_heading,
+    print_line,
+    print_table,
+)
 
 _MOST_ROWS = 12
 
@@ -26,8 +32,8 @@ def print_card(card: PrivacyCard, console: Console, *, unit_step: float | None =
     console
         Where to.
     unit_step
-        The step of the integer grid in unit scaling, to show noise in the units of the records; None where releases
-        are in units of their own.
+        The step of the integer grid in unit scaling, to show noise in the units of the records; None if releases
+        have units of their own.
     """
     print_heading(console, "Privacy card")
     print_line(console, card.plain_words)
@@ -44,8 +50,8 @@ def print_card(card: PrivacyCard, console: Console, *, unit_step: float | None =
     for warning in card.warnings:
         print_line(console, f"WARNING: {warning}")
     if not card.private:
-        told = "the published text claims to cost" if card.flaw else "a run without a seed would cost"
-        print_line(console, "What follows is for that alone." if card.scope else f"What follows is what {told}.")
+        what = "the published text claims to cost" if card.flaw else "a run without a seed would cost"
+        print_line(console, "What follows is for that alone." if card.scope else f"What follows is what {what}.")
     table = make_table("", "claimed" if card.flaw else "spent", "allowed")
     table.add_row("epsilon", format_number(card.epsilon), format_number(card.budget_epsilon))
     table.add_row("delta", f"{card.delta:.3g}", f"{card.budget_delta:.3g}")
@@ -61,7 +67,7 @@ def _start_small(sentence: str) -> str:
 
 
 def _print_releases(releases: Sequence[CardRelease], console: Console, unit_step: float | None) -> None:
-    """Print the releases; a run of alike ones takes one row."""
+    """Print the releases; consecutive similar ones share one row."""
     pure = all(one.pure_epsilon is not None for one in releases)
     kind, cost = ("L1", "epsilon, together") if pure else ("L2", "rho, together")
     scaled = () if unit_step is None else (f"{kind} sensitivity", "scale")
@@ -87,6 +93,6 @@ def _print_releases(releases: Sequence[CardRelease], console: Console, unit_step
     print_table(console, table)
     if rows > _MOST_ROWS:
         more = format_quantity(rows - _MOST_ROWS, "more kind", "more kinds")
-        print_line(console, f"and {more} of release, in result.json")
+        print_line(console, f"and {more} of release: see result.json")
     if unit_step is not None:
         print_line(console, "Sensitivity and scale in unit scaling, where a column runs from -1 to 1.")

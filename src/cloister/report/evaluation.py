@@ -1,4 +1,4 @@
-"""What only a simulator can know, because it holds every table: the loss over all records, and a sample of them."""
+"""What only a simulator, which holds every table, can compute: the loss over all records, and a sample of them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 
 from cloister.crypto import Stream
 from cloister.data import Table
-from cloister.kmeans.kernel import cluster_sums
-from cloister.kmeans.lloyd import lloyd, weighted_kmeans
+from cloister.kmeans import cluster_sums, lloyd, weighted_kmeans
 from cloister.records import FloatArray
 from cloister.report.result import Evaluation
 
@@ -31,7 +30,7 @@ class AllRecords:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of records."""
         return sum(table.check().records for table in self._tables)
 
     def batches(self) -> Iterator[FloatArray]:
@@ -40,7 +39,7 @@ class AllRecords:
             yield from table.batches()
 
     def sample(self, most: int) -> FloatArray:
-        """Return every so-manieth record, at most about ``most``, in [-1, 1] units."""
+        """Return every n-th record, about ``most`` of them, in unit scaling [-1, 1]."""
         every = max(1, -(-self.count // most))
         chosen, passed = [np.empty((0, self.dimensions))], 0
         for batch in self.batches():
@@ -52,7 +51,7 @@ class AllRecords:
 def evaluate_centres(tables: Sequence[Table], centres: FloatArray) -> Evaluation | None:
     """Compare centres with k-means on one joint table: best of ten k-means++ starts on a sample, then Lloyd on all.
 
-    None where no table holds a record: there is nothing to lose.
+    Return None if no table holds a record: there is no loss then.
     """
     records = AllRecords(tables)
     if not records.count:

@@ -1,8 +1,8 @@
 """A result on disk: one folder with result.json (for people and other programs) and centres.npz (for NumPy).
 
-Labels that a vertical job grants are files of their own beside it, for their party only (:mod:`.labels`).
+Labels that a job grants are separate files beside them, each for its party only (:mod:`.labels`).
 
-The folder appears whole or not at all: it is written beside its place and renamed. An earlier result is
+The folder appears whole or not at all: it is written beside its final place and renamed. An earlier result is
 replaced only when asked for, and only if the folder holds nothing else. Reading trusts nothing: sizes are
 limited, nothing is unpickled, and the two files must agree.
 """
@@ -30,9 +30,9 @@ _OWN_FILES = frozenset({RESULT_FILE, CENTRES_FILE, PICTURE_FILE})
 
 
 def check_destination(folder: str | Path, *, overwrite: bool = False) -> None:
-    """Refuse a folder that a result cannot be written to; called before a run, so that no run is lost.
+    """Refuse a folder that a result cannot be written to; called before a run, so that no result is lost.
 
-    Its parents are made, and writing there is tried.
+    Its parents are created, and writing there is tried.
 
     Parameters
     ----------
@@ -43,13 +43,13 @@ def check_destination(folder: str | Path, *, overwrite: bool = False) -> None:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent):
-            pass  # what can be made there now can, as a rule, be made after the run
+            pass  # what can be created there now can usually be created after the run
     except OSError as error:
         raise _describe_refusal(folder, error) from None
     if not folder.exists():
         return
     if not folder.is_dir():
-        raise ConfigError(f"the result must go to a folder; got {folder}, which is a file. Choose another name.")
+        raise ConfigError(f"the result must go to a folder; got the file {folder}. Choose another name.")
     try:
         found = {entry.name for entry in folder.iterdir()}
     except OSError as error:
@@ -83,13 +83,13 @@ def write_result(
     result
         What a run returned.
     folder
-        Its parents are made.
+        Its parents are created.
     overwrite
         Replace an earlier result there.
     picture
         PNG bytes for picture.png.
     labels
-        Of the records of each party that is granted them: labels-PARTY.csv, readable by its owner only.
+        The labels of each party that is granted them: labels-PARTY.csv, readable by its owner only.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def write_result(
     Raises
     ------
     ConfigError
-        If the folder may not be replaced, or the disk refuses.
+        If the folder may not be replaced or cannot be written.
     """
     folder = Path(folder).resolve()
     check_destination(folder, overwrite=overwrite)
@@ -121,13 +121,13 @@ def write_result(
 
 
 def _describe_refusal(folder: Path, error: OSError) -> ConfigError:
-    """Return the error for a disk that refuses."""
+    """Return the error for a folder that cannot be written."""
     reason = error.strerror or type(error).__name__
     return ConfigError(f"the result folder must be writable; got {folder}: {reason}. Choose another folder.")
 
 
 def _swap_in(fresh: Path, folder: Path, earlier: Path) -> None:
-    """Rename the new folder into place; whatever stops it, the earlier one is put back."""
+    """Rename the new folder into place; if that fails, put the earlier one back."""
     if not folder.exists():
         fresh.rename(folder)
         return
@@ -176,7 +176,7 @@ def read_result(folder: str | Path) -> Result:
 
 
 def _read_limited(path: Path) -> bytes:
-    """Read a file that is there and not absurdly large."""
+    """Read a file that must exist and not be absurdly large."""
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_FILE_BYTES + 1)
@@ -186,12 +186,12 @@ def _read_limited(path: Path) -> bytes:
             f"{error.strerror or type(error).__name__}. Use a complete result folder."
         ) from None
     if len(raw) > MAX_FILE_BYTES:
-        raise ConfigError(f"{path} must have at most {MAX_FILE_BYTES} bytes; it has more.")
+        raise ConfigError(f"{path} must have at most {MAX_FILE_BYTES} bytes; it has more. Use an unchanged copy.")
     return raw
 
 
 def _check_agreement(path: Path, result: Result) -> None:
-    """Refuse a folder whose two files say different things."""
+    """Refuse a folder whose two files disagree."""
     arrays, expected = _load_arrays(path), _list_arrays(result)
     wrong = sorted(arrays.keys() ^ expected.keys())
     wrong += [name for name in arrays.keys() & expected.keys() if not np.array_equal(arrays[name], expected[name])]
@@ -201,7 +201,7 @@ def _check_agreement(path: Path, result: Result) -> None:
 
 
 def _load_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """Load an npz file without unpickling, after a look at the sizes it would unpack to."""
+    """Load an npz file without unpickling, after checking the sizes it would unpack to."""
     raw = _read_limited(path)
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as archive:

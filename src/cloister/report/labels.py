@@ -1,6 +1,6 @@
-"""The labels of one party's own records, as a CSV file that its owner alone may read.
+"""Labels: of new records, by the centres of a result; and of one party's own records, in a file for it alone.
 
-They are no part of a result: a result may be shown to every party, and labels are as private as the records.
+Labels are not part of a result: every party may see a result, but labels are as private as the records.
 """
 
 from __future__ import annotations
@@ -8,20 +8,80 @@ from __future__ import annotations
 import csv
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from cloister.columns import to_unit
+from cloister.data import Table, open_table
 from cloister.errors import ConfigError
+from cloister.numeric import FixedPoint
 from cloister.records import IntArray
+from cloister.report.result import Result
 
 _PREFIX, _SUFFIX = "labels-", ".csv"
 _OWNER_ONLY = 0o600
 
 
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """Records that are ready to be labelled.
+
+    Attributes
+    ----------
+    records
+        How many.
+    clipped
+        For each column, how many cells were outside the public bounds and were moved onto them.
+    """
+
+    result: Result
+    table: Table
+    records: int
+    clipped: tuple[int, ...]
+
+    def labels(self) -> Iterator[NDArray[np.int32]]:
+        """Yield labels in batches, in the order of the records; a label is a row of the result's centres."""
+        from cloister.kmeans import nearest  # noqa: PLC0415 (numba takes a second to load)
+
+        centres = to_unit(self.result.centres, self.result.columns)
+        for points in self.table.batches():
+            yield nearest(points, centres).labels
+
+
+def predict(result: Result, source: Any) -> Prediction:
+    """Open and check a table whose records are to be labelled.
+
+    Parameters
+    ----------
+    result
+        From ``simulate`` or ``read_result``. Labelling happens where the records are: nothing is sent.
+    source
+        A path or an object in memory, as for ``open_table``. Columns are found by name.
+
+    Returns
+    -------
+    Prediction
+        Its labels are computed as they are read, a batch at a time.
+
+    Raises
+    ------
+    DataError
+        If the table does not hold the result's columns as numbers.
+    """
+    grid = FixedPoint(result.fractional_bits)
+    table = open_table(source, result.columns, fixed_point=grid, match="name")
+    check = table.check()
+    return Prediction(result=result, table=table, records=check.records, clipped=check.clipped)
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PartyLabels:
-    """What one party is handed.
+    """The labels that one party receives.
 
     Attributes
     ----------
@@ -30,9 +90,9 @@ class PartyLabels:
     key_name
         What the first column is called: the job's column of IDs, or "row".
     keys
-        The ID of each record as the party's table has it, or the number of its row, from 1; in the order of the table.
+        The ID of each record as it is in the party's table, or its row number, from 1; in the order of the table.
     labels
-        For each the cluster: a row of the result's centres, from 0.
+        The cluster of each record: a row of the result's centres, from 0.
     """
 
     party: str
@@ -42,26 +102,26 @@ class PartyLabels:
 
     def __post_init__(self) -> None:
         if len(self.keys) != len(self.labels):
-            raise ConfigError(f"labels must come with a key each; got {len(self.labels)} with {len(self.keys)} keys.")
+            raise ConfigError(f"each label must come with a key; got {len(self.labels)} labels, {len(self.keys)} keys.")
 
     @property
     def file_name(self) -> str:
-        """What their file is called."""
+        """The name of their file."""
         return _name_file(self.party)
 
 
 def is_labels_file(name: str) -> bool:
-    """Say whether a file of a result folder is one of labels."""
+    """Return whether a file in a result folder holds labels."""
     return name.startswith(_PREFIX) and name.endswith(_SUFFIX)
 
 
 def check_label_folder(folder: Path, parties: Sequence[str], *, overwrite: bool) -> None:
-    """Refuse a folder that labels cannot be written to; called before a session, so that none is run in vain.
+    """Refuse a folder that labels cannot be written to; called before a session, so that none runs in vain.
 
     Raises
     ------
     ConfigError
-        If it is a file or cannot be written to, or holds such labels already and these may not be replaced.
+        If it is a file, cannot be written to, or already holds such labels and these may not be replaced.
     """
     folder = folder.resolve()
     there = [name for name in map(_name_file, parties) if (folder / name).exists()]
@@ -74,15 +134,15 @@ def check_label_folder(folder: Path, parties: Sequence[str], *, overwrite: bool)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".labels-", dir=folder):
-            pass  # what can be made there now can, as a rule, be made after the session
+            pass  # what can be created there now can usually be created after the session
         if not existed:
-            folder.rmdir()  # nothing is left behind by a session that is refused
+            folder.rmdir()  # a session that is refused leaves nothing behind
     except OSError as error:
         raise _describe_refusal(folder, error) from None
 
 
 def write_label_folder(labels: Sequence[PartyLabels], folder: Path, *, overwrite: bool) -> list[Path]:
-    """Write each party's labels into a folder; a file appears whole or not at all. Returns their paths.
+    """Write each party's labels into a folder; a file appears whole or not at all. Return the paths.
 
     Raises
     ------
@@ -114,7 +174,7 @@ def write_labels(labels: PartyLabels, folder: Path) -> Path:
     Raises
     ------
     OSError
-        If the file is there already, or the disk refuses.
+        If the file already exists or cannot be written.
     """
     path = folder / labels.file_name
     with os.fdopen(

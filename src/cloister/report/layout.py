@@ -1,7 +1,12 @@
-"""Headings, lines and tables as all printed reports have them: coloured on a terminal, plain text elsewhere."""
+"""The layout of reports: headings, lines and tables; numbers with their significant digits and the right noun.
+
+Coloured on a terminal, plain text elsewhere. A centre is shown to a thousandth of the column's range, a noisy count to
+three digits.
+"""
 
 from __future__ import annotations
 
+import math
 import textwrap
 from typing import TextIO
 
@@ -11,11 +16,15 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from cloister.columns import Column
+
 WIDTH = 100
+_MOST_DECIMALS = 9
+_LARGEST_PLAIN = 1e15
 
 
 def make_console(file: TextIO | None = None, *, stderr: bool = False) -> Console:
-    """Make a console that prints names as they are, without obeying markup, at most 100 columns wide."""
+    """Make a console, at most 100 columns wide, that prints names as they are and ignores markup in them."""
     console = Console(file=file, stderr=stderr, markup=False, highlight=False, emoji=False, soft_wrap=False)
     console.width = min(console.width, WIDTH) if console.is_terminal else WIDTH
     return console
@@ -28,7 +37,7 @@ def print_heading(console: Console, text: str) -> None:
 
 
 def print_line(console: Console, text: str) -> None:
-    """Print wrapped text, indented as the tables are."""
+    """Print wrapped text, indented like the tables."""
     console.print(Text(textwrap.fill(text, console.width, initial_indent="  ", subsequent_indent="  ")))
 
 
@@ -43,3 +52,62 @@ def make_table(*headings: str, left: int = 1) -> Table:
 def print_table(console: Console, table: Table) -> None:
     """Print a table, indented."""
     console.print(Padding(table, (0, 0, 0, 2), expand=False))
+
+
+def format_value(value: float, column: Column) -> str:
+    """Format a value of a column in original units, to about a thousandth of the column's range."""
+    decimals = 3 - math.floor(math.log10(column.high - column.low))
+    if decimals > _MOST_DECIMALS or abs(value) >= _LARGEST_PLAIN:
+        return f"{value:.4g}"
+    text = f"{value:,.{max(0, decimals)}f}"
+    return text.removeprefix("-") if not text.strip("-0.") else text
+
+
+def format_count(count: float) -> str:
+    """Format a noisy count of records: an integer with three significant digits."""
+    step = 10 ** max(0, math.floor(math.log10(max(count, 1.0))) - 2)
+    return f"{round(count / step) * step:,}"
+
+
+def format_noisy_count(count: float, deviation: float | None, most: float | None = None) -> str:
+    """Format a noisy count with the standard deviation of its noise, or a bound if it is lost in the noise.
+
+    Below two deviations the true count may well be zero. It is then hardly more than two deviations above what was
+    seen, and not above ``most``.
+    """
+    if deviation is None:
+        return f"about {format_count(count)}"
+    if count < 2 * deviation:
+        bound = count + 2 * deviation
+        return f"fewer than {format_count(max(1.0, bound if most is None else min(bound, most)))}"
+    return f"{format_count(count)} ± {format_count(max(deviation, 1.0))}"
+
+
+def format_number(value: float, digits: int = 6) -> str:
+    """Format a number with this many significant digits; from 1000 on, with all digits before the point."""
+    return f"{value:,.0f}" if 1000 <= abs(value) < _LARGEST_PLAIN else f"{value:.{digits}g}"
+
+
+def choose_noun(count: float, one: str, many: str | None = None) -> str:
+    """Return the noun that goes with a count, which is shown without decimals."""
+    return one if round(count) == 1 else many or f"{one}s"
+
+
+def format_quantity(count: int, one: str, many: str | None = None) -> str:
+    """Format an exact count and its noun: 1 round, 2,000 parties."""
+    return f"{count:,} {choose_noun(count, one, many)}"
+
+
+def format_bytes(count: int) -> str:
+    """Format a number of bytes in the largest unit that leaves a digit before the point."""
+    size, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
+
+
+def format_seconds(seconds: float) -> str:
+    """Format a duration with three significant digits."""
+    return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:,.3g} s" if seconds < 1000 else f"{seconds:,.0f} s"

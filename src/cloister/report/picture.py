@@ -1,6 +1,6 @@
-"""The picture of a result: where the centres lie, and their profiles.
+"""The picture of a result: where the centres are, and their profiles.
 
-A picture of records hands them over, so records are drawn only if they are passed in.
+A picture of records discloses them, so records are drawn only if they are passed in.
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ from scipy.spatial.distance import pdist
 from cloister.columns import Column, to_unit
 from cloister.errors import ConfigError, MissingExtraError
 from cloister.records import FloatArray
-from cloister.report.curve import draw_curve
-from cloister.report.digits import format_number, format_quantity, format_value
+from cloister.report.layout import format_number, format_quantity, format_value
 from cloister.report.result import Result
 
 if TYPE_CHECKING:
@@ -25,27 +24,28 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, told apart with any common colour vision; yellow last, for it is faint on white.
+# Okabe and Ito's colours, which all common kinds of colour vision distinguish; yellow last, as it is faint on white.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#5F5F5F", "#F0E442")
+_FAINT = "#9A9A9A"
 _WIDTH_PX, _CURVE_PX, _HEIGHT_PX, _DPI = 1200, 400, 500, 100
 _MOST_NUMBERED = 30
 _MOST_ANNOTATED = 90
-_MOST_TICKS = 30
-_LONGEST_TICK = 9  # characters, five of which fit beside each other
+_MOST_TICKS, _MOST_KS = 30, 12
+_LONGEST_TICK = 9  # characters; five such labels fit side by side
 _CANDIDATES = 12
 _MOST_COMPARED = 500
 
 
 def draw_picture(result: Result, *, records: FloatArray | None = None) -> bytes:
-    """Draw a result as a PNG of 1200 x 500 pixels; 1600 x 500 with the curve where k was chosen.
+    """Draw a result as a PNG of 1200 x 500 pixels, or of 1600 x 500 with the curve if k was chosen.
 
     Parameters
     ----------
     result
         What a run returned.
     records
-        (n, d) in original units, drawn lightly in the colour of their nearest centre. Only for records that
-        whoever sees the picture may see.
+        (n, d) in original units, drawn lightly in the colour of their nearest centre. Only pass records that
+        everyone who sees the picture may see.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def draw_picture(result: Result, *, records: FloatArray | None = None) -> bytes:
     _draw_centres(where, result, records)
     _draw_profiles(figure, profiles, result)
     for axes in others:
-        draw_curve(axes, result)
+        _draw_curve(axes, result)
     shown = "; the records drawn are not" if records is not None and result.card is not None else ""
     figure.suptitle(_title(result) + shown, fontsize=10, x=0.01, ha="left", fontweight="bold", parse_math=False)
     out = io.BytesIO()
@@ -83,7 +83,7 @@ def draw_picture(result: Result, *, records: FloatArray | None = None) -> bytes:
 
 
 def _title(result: Result) -> str:
-    """Say whose result it is, and what it promises: a picture travels without its report."""
+    """Name the result and what it promises, since a picture may be passed on without its report."""
     card = result.card
     if card is None:
         promise = "exact, not differentially private"
@@ -152,17 +152,17 @@ def _draw_centres(axes: Axes, result: Result, records: FloatArray | None) -> Non
 
 
 def _explain_columns(result: Result) -> str:
-    """Say why these columns are drawn, whose names are on the axes; nothing where there are no others."""
+    """Explain which columns are drawn; empty if there are no others."""
     d = len(result.columns)
     if d <= 2:
         return ""
     if result.k == 1:
         return f"Drawn: the first 2 of {d:,} columns"
-    return f"Drawn: the 2 of {d:,} columns that best part the closest centres"
+    return f"Drawn: the 2 of {d:,} columns that best separate the closest centres"
 
 
 def _set_ticks(axis: Axis, column: Column) -> None:
-    """Put round numbers on an axis, few enough that they do not run into each other."""
+    """Put round numbers on an axis, few enough not to overlap."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator  # noqa: PLC0415 (optional)
 
     decimals = max(0, 1 - math.floor(math.log10(column.high - column.low)))
@@ -185,7 +185,7 @@ def _widen_bounds(column: Column) -> tuple[float, float]:
 
 
 def _draw_profiles(figure: Figure, axes: Axes, result: Result) -> None:
-    """Draw each centre as a row, coloured by its place between the bounds, with values in original units."""
+    """Draw each centre as a row, coloured by its position between the bounds, with values in original units."""
     k, d = result.centres.shape
     share = (to_unit(result.centres, result.columns) + 1) / 2
     image = axes.imshow(share, aspect="auto", cmap="Blues", vmin=-0.08, vmax=1.15, interpolation="nearest")
@@ -218,8 +218,30 @@ def _draw_profiles(figure: Figure, axes: Axes, result: Result) -> None:
     bar.outline.set_visible(False)
 
 
+def _draw_curve(axes: Axes, result: Result) -> None:
+    """Draw the score over k with the chosen k marked, and the loss faintly behind it on its own scale."""
+    tried = sorted(result.curve, key=lambda choice: choice.k)
+    ks = [choice.k for choice in tried]
+    behind = axes.twinx()
+    behind.plot(ks, [choice.loss for choice in tried], color=_FAINT, linewidth=1.2, linestyle="--")
+    behind.set_ylabel("loss (dashed)", fontsize=9, color=_FAINT)
+    behind.tick_params(axis="y", labelsize=8, colors=_FAINT, length=0)
+    behind.spines[:].set_visible(False)
+    axes.plot(ks, [choice.score for choice in tried], color=_COLOURS[0], linewidth=1.6, marker="o", markersize=4)
+    chosen = next(choice for choice in tried if choice.k == result.k)
+    axes.scatter([chosen.k], [chosen.score], s=90, color=_COLOURS[1], edgecolors="white", linewidths=1.4, zorder=3)
+    axes.set_xlabel("k")
+    axes.set_ylabel("score", fontsize=9)
+    axes.tick_params(labelsize=8)
+    axes.set_xticks(ks[:: -(-len(ks) // _MOST_KS)])
+    axes.set_title(f"Choice of k: {result.k}", fontsize=10, loc="left")
+    axes.grid(color="#E6E6E6", linewidth=0.7)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
 def _choose_colours(k: int) -> Any:
-    """Return one colour a centre: the eight fixed ones, or steps of viridis where there are more centres."""
+    """Return one colour per centre: the eight fixed ones, or steps of viridis if there are more centres."""
     from matplotlib import colormaps  # noqa: PLC0415 (optional)
     from matplotlib.colors import to_rgba_array  # noqa: PLC0415 (optional)
 
@@ -229,7 +251,7 @@ def _choose_colours(k: int) -> Any:
 
 
 def _choose_ink(colour: Any) -> str:
-    """Return black or white, whichever is read better on a colour (relative luminance)."""
+    """Return black or white, whichever is easier to read on a colour (by relative luminance)."""
     luminance = float(np.dot(colour[:3], (0.2126, 0.7152, 0.0722)))
     return "black" if luminance > 0.5 else "white"
 
@@ -243,6 +265,6 @@ def _find_labels(records: FloatArray, result: Result) -> Any:
 
 
 def _escape(name: str, longest: int = 24) -> str:
-    """Keep matplotlib from reading a dollar sign as mathematics, and shorten what would not fit."""
+    """Keep matplotlib from reading dollar signs as mathematics, and shorten what would not fit."""
     shown = name if len(name) <= longest else name[: longest - 3] + "..."
     return shown.replace("$", r"\$")

@@ -1,11 +1,12 @@
-"""What a run gives back: centres in original units, what it cost, and who learned what.
+"""What a run returns: centres in original units, what it cost, and who learned what.
 
-Everything here may be shown to every party: it holds no record, no label and no party's own statistic. One struct is
-the result in memory and, with its schema's number, result.json.
+Every party may see all of this: it contains no record, no label and no party's own statistic. One struct is
+both the result in memory and, with a schema number, result.json.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from math import prod
 from pathlib import Path
@@ -27,7 +28,7 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class PartyTraffic(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What one party sent and received, in bytes and messages, and the rounds it did not answer."""
+    """What one party sent and received, in bytes and messages, and the number of rounds it did not answer."""
 
     name: str
     bytes_sent: Count
@@ -47,7 +48,7 @@ class Learned(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     what
         The value, in plain words: "the sum and the count of every cluster over all parties".
     how
-        How much of it: ``"exactly"``, ``"only its own"``, ``"not"``.
+        To which degree: ``"exactly"``, ``"only its own"``, ``"not"``.
     note
         Why, or under which condition; may be empty.
     """
@@ -70,7 +71,7 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     empty_clusters
         How many of the run's centres are nearest to no record.
     reference_loss
-        Of k-means over all records in one table, without any privacy: best of ten k-means++ starts, then Lloyd.
+        Of k-means over all records in one table, without any privacy: the best of ten k-means++ starts, then Lloyd.
     """
 
     loss: float
@@ -79,7 +80,7 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     @property
     def ratio(self) -> float | None:
-        """Return loss / reference_loss, or None where the reference is zero."""
+        """Return loss / reference_loss, or None if the reference is zero."""
         return self.loss / self.reference_loss if self.reference_loss > 0 else None
 
 
@@ -89,11 +90,11 @@ class KChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     Attributes
     ----------
     k
-        How many clusters.
+        The number of clusters.
     loss
         Mean squared distance to the nearest centre over the noisy cells, in unit scaling.
     score
-        What the choice went by; the largest wins.
+        The criterion of the choice; the largest wins.
     """
 
     k: Annotated[int, msgspec.Meta(ge=1)]
@@ -102,16 +103,16 @@ class KChoice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class CellBook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Into which cells a party sorted its records in a vertical run: what labels of new records need besides centres.
+    """The cells into which a party sorted its records where columns are split; labelling new records needs them.
 
-    All parties know it. Where records were read for it, that is in the card's budget.
+    All parties know them. If records were read to make them, the card's budget includes that.
 
     Attributes
     ----------
     columns
         The names of its columns, in the order of the cells' coordinates.
     cells
-        One representative a cell, in unit scaling [-1, 1]; a record is in the cell of the nearest.
+        One representative per cell, in unit scaling [-1, 1]; a record is in the cell whose representative is nearest.
     """
 
     columns: tuple[str, ...]
@@ -119,7 +120,7 @@ class CellBook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class NetworkTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The time that the messages would have taken on a network model."""
+    """The time that the messages would have taken, by a network model."""
 
     model: str
     simulated_s: float
@@ -139,21 +140,21 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
     rounds
         Rounds of Lloyd's algorithm that were run.
     cluster_records
-        About how many records each cluster has, as released with noise; empty where sizes were not released.
+        About how many records each cluster has, as released with noise; empty if sizes were not released.
     cluster_records_noise
-        The standard deviation of the noise in one of them; None where it is not known.
+        The standard deviation of the noise in each of them; None if it is not known.
     released_records
-        About how many records there are in all: released with noise, or declared public by the job.
+        About how many records there are in total: released with noise, or declared public by the job.
     curve
-        Where k was to be chosen: each k that was tried.
+        Each k that was tried, if k was to be chosen.
     parties
-        Traffic, one entry a party.
+        Traffic, one entry per party.
     leakage
         Who learned what.
     breaks_if
         Which coalition breaks it, in one sentence.
     transcript_sha256
-        Of a seeded simulation only: over all messages in order. Otherwise None: whoever holds the common seed could
+        Of all messages in order, for a seeded simulation only. Otherwise None: anyone who holds the common seed could
         compute it with and without a record and compare, whatever the noise.
     created
         ISO 8601 with the UTC offset.
@@ -162,20 +163,20 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
     fractional_bits, ring_bits
         The fixed-point grid, and the ring of the masked sums (None: nothing was masked).
     seeded
-        True if a seed was given, so that the masks are not secret.
+        Whether a seed was given, so that the masks are not secret.
     evaluation, network
         Only in simulations; ``network`` only with a network model.
     notes
-        What the reader must know besides.
+        What else the reader must know.
     card
-        What is promised and what it cost, where the protocol is differentially private.
+        What is promised and what it cost, if the protocol is differentially private.
     codebooks
-        Of a vertical run: the cells of each party whose columns were encrypted.
+        The cells of each party whose columns were encrypted, if columns are split.
 
     Raises
     ------
     ConfigError
-        If shapes, numbers or times do not hold.
+        If shapes, numbers or times are invalid.
     """
 
     name: str
@@ -186,12 +187,12 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
     parties: tuple[PartyTraffic, ...]
     leakage: tuple[Learned, ...]
     breaks_if: str
+    transcript_sha256: str | None = None
     created: str
     cloister_version: str
     fractional_bits: int
     ring_bits: int | None
     seeded: bool
-    transcript_sha256: str | None = None
     evaluation: Evaluation | None = None
     network: NetworkTime | None = None
     notes: tuple[str, ...] = ()
@@ -230,7 +231,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
 
     @property
     def bytes_total(self) -> int:
-        """All bytes on the wire: in a star, what the parties sent and received is all there is."""
+        """All bytes on the wire: every message passes between a party and the coordinator or relay."""
         return sum(party.bytes_sent + party.bytes_received for party in self.parties)
 
     @property
@@ -240,41 +241,43 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
 
 
 def _check_numbers(result: Result) -> None:
-    """Refuse negative rounds and sizes, losses or times that are not finite: JSON could not hold them."""
+    """Refuse negative rounds and sizes, and losses or times that are not finite, which JSON could not hold."""
     if result.rounds < 0:
         raise ConfigError(f"rounds must be at least 0; got {result.rounds}.")
     if result.cluster_records and len(result.cluster_records) != result.k:
         raise ConfigError(f"cluster_records must have {result.k} sizes; got {len(result.cluster_records)}.")
     if result.curve and result.k not in {tried.k for tried in result.curve}:
-        raise ConfigError(f"curve must hold the chosen k, {result.k}; it holds {len(result.curve)} others.")
-    named = {f"cluster_records[{j}]": size for j, size in enumerate(result.cluster_records)}
-    named |= {f"curve: the loss of k = {tried.k}": tried.loss for tried in result.curve}
-    if result.cluster_records_noise is not None:
-        named["cluster_records_noise"] = result.cluster_records_noise
-    if result.released_records is not None:
-        named["released_records"] = result.released_records
-    if result.evaluation is not None:
-        named["evaluation.loss"] = result.evaluation.loss
-        named["evaluation.reference_loss"] = result.evaluation.reference_loss
-    if result.network is not None:
-        named["network.simulated_s"] = result.network.simulated_s
-    for name, number in named.items():
-        if not (np.isfinite(number) and number >= 0):
+        raise ConfigError(f"curve must hold the chosen k, {result.k}; it holds only {len(result.curve)} others.")
+    for name, number in _name_numbers(result):
+        if number is not None and not (np.isfinite(number) and number >= 0):
             raise ConfigError(f"{name} must be finite and at least 0; got {number}.")
     if not all(np.isfinite(tried.score) for tried in result.curve):
         raise ConfigError("the scores of curve must be finite; some are not.")
 
 
+def _name_numbers(result: Result) -> Iterator[tuple[str, float | None]]:
+    """Yield the numbers that must be finite and not negative, as messages call them."""
+    yield from ((f"cluster_records[{j}]", size) for j, size in enumerate(result.cluster_records))
+    yield from ((f"curve: the loss of k = {tried.k}", tried.loss) for tried in result.curve)
+    yield "cluster_records_noise", result.cluster_records_noise
+    yield "released_records", result.released_records
+    if result.evaluation is not None:
+        yield "evaluation.loss", result.evaluation.loss
+        yield "evaluation.reference_loss", result.evaluation.reference_loss
+    if result.network is not None:
+        yield "network.simulated_s", result.network.simulated_s
+
+
 def _check_codebooks(result: Result) -> None:
-    """Refuse cells of columns that are not the result's or that two have, and numbers outside of [-1, 1]."""
+    """Refuse cells of columns that are not the result's or occur twice, and numbers outside [-1, 1]."""
     held = [name for book in result.codebooks for name in book.columns]
     if len(set(held)) != len(held) or not set(held) <= {column.name for column in result.columns}:
-        raise ConfigError("codebooks must be of the result's columns, each at one party; they are not.")
+        raise ConfigError("codebooks must cover columns of the result, each at most once; they do not.")
     if prod(len(book.cells) for book in result.codebooks) > _CELLS_MOST:
         raise ConfigError(f"codebooks must have at most {_CELLS_MOST} joint cells; they have more.")
     for book in result.codebooks:
         if not book.cells or not book.columns or any(len(cell) != len(book.columns) for cell in book.cells):
-            raise ConfigError("a codebook must have cells with one coordinate for each of its columns; it has not.")
+            raise ConfigError("a codebook must have cells with one coordinate for each of its columns; it does not.")
         if not all(-1.0 <= x <= 1.0 for cell in book.cells for x in cell):
             raise ConfigError("the cells of codebooks must be in [-1, 1]; some are not.")
 
@@ -297,10 +300,11 @@ class _Head(msgspec.Struct):
 
 def encode_result(result: Result) -> bytes:
     """Return result.json."""
-    # A loss is an exact statistic of all records: beside a promise of differential privacy it would break it.
+    # A loss is an exact statistic of all records: to publish it would break a promise of differential privacy.
     told = result if result.card is None else msgspec.structs.replace(result, evaluation=None)
     fields = msgspec.to_builtins(told, enc_hook=lambda centres: centres.tolist())
-    return msgspec.json.format(msgspec.json.encode({"schema": SCHEMA, "k": result.k, **fields}), indent=2) + b"\n"
+    head = {"schema": SCHEMA, "name": result.name, "protocol": result.protocol, "k": result.k}
+    return msgspec.json.format(msgspec.json.encode(head | fields), indent=2) + b"\n"
 
 
 def decode_result(raw: bytes, path: Path) -> Result:
@@ -335,7 +339,7 @@ def decode_result(raw: bytes, path: Path) -> Result:
 
 
 def _read_centres(kind: type, rows: object) -> Any:
-    """Rows of numbers, or an error that msgspec tells with its place."""
+    """Convert rows of numbers, or raise an error to which msgspec adds the place."""
     numbers = msgspec.convert(rows, tuple[tuple[float, ...], ...])
     if len({len(row) for row in numbers}) != 1:
         raise ValueError("centres whose rows are not of equal length")

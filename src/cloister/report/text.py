@@ -1,6 +1,6 @@
-"""The report that people read: centres, what privacy cost, who learned what, what breaks it, and the traffic.
+"""The report as text: centres, what privacy cost, who learned what, what breaks it, and the traffic.
 
-Written with rich, so that it is coloured on a terminal and plain text of at most 100 columns everywhere else.
+Printed with rich: coloured on a terminal, plain text of at most 100 columns everywhere else.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
+from cloister.job.options import Facts, known_options
 from cloister.report.card_text import print_card
-from cloister.report.curve import print_curve
-from cloister.report.digits import (
+from cloister.report.layout import (
     choose_noun,
     format_bytes,
     format_count,
@@ -21,11 +21,14 @@ from cloister.report.digits import (
     format_quantity,
     format_seconds,
     format_value,
+    make_table,
+    print_heading,
+    print_line,
+    print_table,
 )
-from cloister.report.layout import make_table, print_heading, print_line, print_table
-from cloister.report.result import Learned, Result
+from cloister.report.result import KChoice, Learned, Result
 
-_MOST_ROWS = 40
+_MOST_ROWS, _MOST_TRIED = 40, 20
 _MOST_PARTIES = 20
 _WORTH_ANOTHER_START = 1.1
 _CELL_WIDTH = 12  # a value, and the blanks around it
@@ -52,11 +55,11 @@ def print_report(result: Result, console: Console, *, folder: Path | None = None
     protocol = f"{result.protocol}, {result.variant}" if result.variant else result.protocol
     print_line(console, f"{parties}; protocol {protocol}; {format_quantity(result.rounds, 'round')}")
     _print_centres(result, console)
-    print_curve(result, console)
+    _print_curve(result, console)
     _print_loss(result, console)
     if result.card is not None:
-        in_units_of_records = result.protocol == "mask-noise-average"  # others' rounds have scales of their own
-        print_card(result.card, console, unit_step=2.0**-result.fractional_bits if in_units_of_records else None)
+        on_grid = _find_facts(result).noise_on_grid  # otherwise rounds have scales of their own
+        print_card(result.card, console, unit_step=2.0**-result.fractional_bits if on_grid else None)
     _print_leakage(result, console)
     _print_traffic(result, console)
     if result.notes:
@@ -69,8 +72,14 @@ def print_report(result: Result, console: Console, *, folder: Path | None = None
             console.print(Text(f"  {path}"), soft_wrap=True)
 
 
+def _find_facts(result: Result) -> Facts:
+    """Return what holds for every run of the result's protocol."""
+    options = known_options().get(result.protocol)
+    return Facts() if options is None else options.facts
+
+
 def _print_centres(result: Result, console: Console) -> None:
-    """Print the centres; the shorter side goes across, in several tables where it is too wide."""
+    """Print the centres; the shorter side goes across, in several tables if it is too wide."""
     names = [column.name for column in result.columns]
     clusters = [f"cluster {j}" for j in range(result.k)]
     cells = [
@@ -94,31 +103,31 @@ def _print_centres(result: Result, console: Console) -> None:
             table.add_row(Text(_shorten(rows[i])), *(cells[i][j] for j in chosen))
         print_table(console, table)
     if shown < len(rows):
-        print_line(console, f"and {format_quantity(len(rows) - shown, 'more row')}, in centres.npz")
+        print_line(console, f"and {format_quantity(len(rows) - shown, 'more row')}: see centres.npz")
     if result.cluster_records:
         print_line(console, _explain_sizes(result))
 
 
 def _explain_sizes(result: Result) -> str:
-    """Say what the noise in the sizes of clusters does to them."""
+    """Explain what the noise does to the sizes of clusters."""
     said, noise = ["Sizes carry noise."], result.cluster_records_noise
     if noise is not None and any(size >= 2 * noise for size in result.cluster_records):
-        said.append("± is one standard deviation of it.")
+        said.append("± is its standard deviation.")
     if noise is not None and any(size < 2 * noise for size in result.cluster_records):
-        said.append('"Fewer than" marks a size that is lost in the noise: what was seen and two deviations more.')
+        said.append('"Fewer than" marks a size lost in the noise: the bound is two deviations above what was seen.')
     if result.released_records is not None:
         total = result.released_records
-        said.append(f"About {format_count(total)} {choose_noun(total, 'record')} in all.")
+        said.append(f"About {format_count(total)} {choose_noun(total, 'record')} in total.")
     return " ".join(said)
 
 
 def _shorten(name: str) -> str:
-    """Shorten a long name to what a column's head can hold."""
+    """Shorten a long name to fit the head of a column."""
     return name if len(name) <= _LONGEST_HEADING else name[: _LONGEST_HEADING - 3] + "..."
 
 
 def _fit_across(names: Sequence[str], widths: Sequence[int], width: int) -> Iterator[range]:
-    """Cut columns into groups that each fit the width beside the rows' names; the first 40 columns."""
+    """Split the first 40 columns into groups that each fit the width beside the rows' names."""
     start, used, room = 0, 0, width - _LONGEST_HEADING - 4
     for i, name in enumerate(names[:_MOST_ROWS]):
         needed = max(_CELL_WIDTH, len(_shorten(name)) + 3, widths[i] + 3)
@@ -129,8 +138,35 @@ def _fit_across(names: Sequence[str], widths: Sequence[int], width: int) -> Iter
     yield range(start, min(len(names), _MOST_ROWS))
 
 
+def _print_curve(result: Result, console: Console) -> None:
+    """Print each k that was tried on the released synopsis; nothing if k was given."""
+    if not result.curve:
+        return
+    tried = sorted(result.curve, key=lambda choice: choice.k)
+    print_heading(console, f"Choice of k: {result.k}, of {tried[0].k} to {tried[-1].k}")
+    shown = _choose_tried(tried, result.k)
+    table = make_table("k", "loss", "score", "")
+    for choice in shown:
+        mark = "chosen" if choice.k == result.k else ""
+        table.add_row(f"{choice.k}", f"{choice.loss:.4g}", f"{choice.score:.4g}", mark)
+    print_table(console, table)
+    if len(shown) < len(tried):
+        print_line(console, f"and {len(tried) - len(shown)} others: see result.json")
+    print_line(
+        console,
+        "Loss and score are from the noisy histogram, which was released anyway, so the choice cost no privacy. "
+        "The largest score wins.",
+    )
+
+
+def _choose_tried(tried: list[KChoice], k: int) -> list[KChoice]:
+    """Return at most 20 choices in order of k: the chosen one and those nearest to it."""
+    nearest = sorted(tried, key=lambda choice: (abs(choice.k - k), choice.k))[:_MOST_TRIED]
+    return sorted(nearest, key=lambda choice: choice.k)
+
+
 def _print_loss(result: Result, console: Console) -> None:
-    """Print the loss beside that of k-means without privacy."""
+    """Print the loss next to that of k-means without privacy."""
     evaluation = result.evaluation
     if evaluation is None:
         return
@@ -147,12 +183,7 @@ def _print_loss(result: Result, console: Console) -> None:
             console, f"{evaluation.empty_clusters:,} of {result.k:,} centres {are} nearest to no record: {clusters}."
         )
     if result.card is None and evaluation.ratio is not None and evaluation.ratio > _WORTH_ANOTHER_START:
-        remedies = {
-            "secfc": "Another start finds less: run again.",
-            "vertical": "More cells for the encrypted columns, or another start, may find less.",
-        }
-        usual = "Another start finds less: run again, change initialisation, or give a start."
-        print_line(console, remedies.get(result.protocol, usual))
+        print_line(console, _find_facts(result).remedy)
     print_line(
         console,
         "Computed by the simulator, which holds every record; no party could."
@@ -171,12 +202,12 @@ def _print_leakage(result: Result, console: Console) -> None:
         table.add_row(Text(row.role if row.role != previous else ""), Text(row.how), Text(_describe(row)))
         previous = row.role
     print_table(console, table)
-    if result.card is None:  # a card has said it already
+    if result.card is None:  # a card has already said it
         print_line(console, f"What breaks it: {result.breaks_if}")
 
 
 def _describe(row: Learned) -> str:
-    """Return what was learned, each thing on its line, with the note."""
+    """Return what was learned, one item per line, with the note."""
     what = row.what.replace("; ", "\n")
     return f"{what} ({row.note})" if row.note else what
 
@@ -197,14 +228,13 @@ def _print_traffic(result: Result, console: Console) -> None:
     print_table(console, table)
     if len(result.parties) > _MOST_PARTIES:
         more = format_quantity(len(result.parties) - _MOST_PARTIES, "more party", "more parties")
-        print_line(console, f"and {more}, in result.json")
-    ring = "no masks" if result.ring_bits is None else f"masks over the ring of {result.ring_bits}-bit integers"
-    if result.protocol == "secfc":
-        ring = "shares and pads in a prime field"
+        print_line(console, f"and {more}: see result.json")
+    masks = "no masks" if result.ring_bits is None else f"masks over the ring of {result.ring_bits}-bit integers"
+    hidden = _find_facts(result).hides_values or masks
     print_line(
         console,
-        f"{format_bytes(result.bytes_total)} in {format_quantity(result.messages_total, 'message')} in all; "
-        f"{format_quantity(result.fractional_bits, 'fractional bit')}, {ring}.",
+        f"{format_bytes(result.bytes_total)} in {format_quantity(result.messages_total, 'message')} in total; "
+        f"{format_quantity(result.fractional_bits, 'fractional bit')}, {hidden}.",
     )
     if result.network is not None:
         took = format_seconds(result.network.simulated_s)

@@ -1,6 +1,6 @@
 """Embedded demonstration data: three clinics whose patients fall into four segments.
 
-The records are synthetic and come from :func:`generate_clinics`; a test holds the committed files to its
+The records are synthetic and come from :func:`generate_clinics`; a test compares the committed files with its
 output, byte for byte. To regenerate them: ``python -c "from cloister.data.samples import *;
 write_clinics(sample_folder())"``.
 """
@@ -21,7 +21,7 @@ __all__ = ["generate_clinics", "sample_folder", "write_clinics"]
 _SEED = 20240
 _HEADER = "age,systolic_bp,bmi,hba1c"
 _DECIMALS = (0, 0, 1, 1)
-_LOWEST = np.array([18.0, 85.0, 15.0, 4.2])  # a draw beyond what a clinic would write down is brought back to it
+_LOWEST = np.array([18.0, 85.0, 15.0, 4.2])  # draws beyond what a clinic would record are clipped
 _HIGHEST = np.array([94.0, 215.0, 58.0, 13.9])
 
 
@@ -43,7 +43,7 @@ class _Clinic:
 
 
 _SEGMENTS = (
-    _Segment(mean=(33.0, 116.0, 23.5, 5.2), deviation=(6.0, 8.0, 2.2, 0.25)),  # young, here for a check-up
+    _Segment(mean=(33.0, 116.0, 23.5, 5.2), deviation=(6.0, 8.0, 2.2, 0.25)),  # young, in for a check-up
     _Segment(mean=(72.0, 160.0, 26.5, 5.8), deviation=(6.5, 10.0, 2.6, 0.35)),  # old, high blood pressure
     _Segment(mean=(57.0, 139.0, 36.0, 8.8), deviation=(6.5, 9.0, 3.2, 0.7)),  # middle-aged, type 2 diabetes
     _Segment(mean=(29.0, 120.0, 23.0, 10.4), deviation=(5.0, 8.0, 2.2, 0.8)),  # young, type 1 diabetes off target
@@ -66,7 +66,7 @@ def sample_folder(name: str = "clinics") -> Path:
     folder = files(__name__) / name
     if name not in ("clinics",) or not folder.is_dir():
         raise ConfigError(f"an embedded sample must be 'clinics'; got {name!r}. Use sample_folder('clinics').")
-    with as_file(folder) as path:  # the package is installed as plain files, so the path stays valid
+    with as_file(folder) as path:  # the package is installed as plain files, so the path remains valid
         return path
 
 
@@ -82,7 +82,7 @@ def write_clinics(folder: Path) -> None:
 
 
 def _generate_clinic(clinic: _Clinic) -> str:
-    """Draw patients: a segment by the clinic's shares, then a normal vector, rounded as people write it."""
+    """Draw patients: a segment by the clinic's shares, then a normal vector, rounded as in a real record."""
     stream = Stream.from_seed(_SEED, "clinics", clinic.name)
     segments = np.searchsorted(np.cumsum(clinic.shares)[:-1], stream.uniform(clinic.records), side="right")
     mean = np.array([segment.mean for segment in _SEGMENTS])[segments]

@@ -1,4 +1,4 @@
-"""A vertical sample: a bank and a phone company that have customers in common, and know different things about them.
+"""A sample with split columns: a bank and a phone company that know different things about their common customers.
 
 Each sees two kinds of customers in its own columns; together there are four. Nothing is stored: :func:`write_customers`
 writes the tables and the job, the same on every call.
@@ -25,7 +25,7 @@ _ID_COLUMN = "customer"
 
 @dataclass(frozen=True, kw_only=True)
 class _Company:
-    """What one company knows: for each kind of customer the means, and what it would write down at least and most."""
+    """What one company knows: the means for each kind of customer, and the smallest and largest values it records."""
 
     name: str
     header: tuple[str, str]
@@ -55,8 +55,8 @@ _TELCO = _Company(
 )
 
 _JOB = f"""\
-# A bank and a phone company look for kinds of customers, by what both know of those they have in common.
-# Neither shows the other a number of any customer. How many they have in common, both learn.
+# A bank and a phone company look for kinds of customers, by what both know about those they have in common.
+# Neither shows the other any number of a customer. Both learn how many customers they have in common.
 name = "customers"
 
 [protocol]
@@ -71,12 +71,12 @@ k = 4
 
 # Bounds that everyone may know; they do not come from the tables.
 [columns]
-income     = {{ low = 0, high = 150 }}  # thousands a year
+income     = {{ low = 0, high = 150 }}  # thousands per year
 savings    = {{ low = 0, high = 80 }}   # thousands
-data_gb    = {{ low = 0, high = 50 }}   # a month
-call_hours = {{ low = 0, high = 24 }}   # a month
+data_gb    = {{ low = 0, high = 50 }}   # per month
+call_hours = {{ low = 0, high = 24 }}   # per month
 
-# The rows of the two tables belong together where this column is equal. It is compared privately first.
+# Rows of the two tables belong together if this column is equal. It is first compared privately.
 [data]
 id = "{_ID_COLUMN}"
 
@@ -97,7 +97,7 @@ def generate_customers() -> dict[str, str]:
     people = _COMMON + _BANK_ONLY + _TELCO_ONLY
     stream = Stream.from_seed(_SEED, "customers")
     kinds = np.searchsorted(np.cumsum(_SHARES)[:-1], stream.uniform(people), side="right")
-    numbers = stream.permutation(90_000)[:people] + 10_000  # five digits, none twice
+    numbers = stream.permutation(90_000)[:people] + 10_000  # distinct, of five digits
     held_by_bank = np.arange(_COMMON + _BANK_ONLY)
     held_by_telco = np.concatenate([np.arange(_COMMON), np.arange(_COMMON + _BANK_ONLY, people)])
     return {
@@ -108,14 +108,14 @@ def generate_customers() -> dict[str, str]:
 
 
 def write_customers(folder: Path) -> Path:
-    """Write the tables and the job into a folder; returns where the job is."""
+    """Write the tables and the job into a folder; return the path of the job."""
     for name, text in generate_customers().items():
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
     return folder / "job.toml"
 
 
 def _generate_table(company: _Company, numbers: IntArray, kinds: NDArray[np.intp]) -> str:
-    """Draw what one company knows of its customers, and write them down in its own order."""
+    """Draw what one company knows about its customers, and list them in its own order."""
     stream = Stream.from_seed(_SEED, "customers", company.name)
     noise: FloatArray = stream.normal(len(kinds), 2)
     values = np.clip(

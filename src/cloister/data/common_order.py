@@ -1,7 +1,7 @@
-"""One party's part of aligned records: its own columns, in the order of records that all parties share.
+"""One party's part of the aligned records: its own columns, in the order that all parties share.
 
-A vertical job joins row p of every party's table into one record. What a party reads is therefore not its table, but
-the rows that have a place in the common order, in that order; all others stay out.
+Where columns are split, row p is the same record at every party. A party therefore does not read its whole table, only
+the rows that have a place in the common order, in that order.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _BATCH_ROWS = 1 << 16
 class AlignedTable:
     """The aligned records of one party, in [-1, 1] on the fixed-point grid.
 
-    Implements :class:`cloister.records.Records`. The values are kept in memory, 8 bytes each: a common order is
-    no order of a file, so that they could not be read in a stream.
+    Implements :class:`cloister.records.Records`. The values are kept in memory, 8 bytes each: the common order is not
+    that of the file, so they cannot be streamed.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class AlignedTable:
     Raises
     ------
     DataError
-        If the table does not have such rows, or is not what it was when it was checked.
+        If the table does not have these rows, or has changed since it was checked.
     """
 
     def __init__(self, table: Table | None, rows: IntArray) -> None:
@@ -68,10 +68,10 @@ class AlignedTable:
             yield self._points[first : first + _BATCH_ROWS]
 
     def raw_batches(self) -> Iterator[FloatArray]:
-        """Yield the party's *whole* table in original units: what its ledger recognises its records by.
+        """Yield the party's *whole* table in original units, by which its ledger recognises its records.
 
-        Not the aligned ones alone: the same people, aligned with another partner, would be other records, and could
-        spend the cap again.
+        The aligned records alone would not do: the same people, aligned with another partner, would look like other
+        records, and could spend the cap again.
         """
         if self._table is not None:
             yield from self._table.raw_batches()
@@ -82,7 +82,7 @@ def _gather(table: Table, rows: IntArray) -> FloatArray:
     records = table.check().records
     if rows.size and not (rows.min() >= 0 and rows.max() < records):
         raise DataError(
-            f"{table.label}: an alignment must name rows of the table, which has {records}; it names others. "
+            f"{table.label}: an alignment must name rows of the table, which has {records}; this one names others. "
             "Use the table that was aligned, or align again."
         )
     order = np.argsort(rows, kind="stable")  # the places, in the order in which the table is read

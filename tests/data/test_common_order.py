@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from cloister.data import open_table, parse_bounds
-from cloister.data.aligned_table import AlignedTable
+from cloister.data.common_order import AlignedTable
 from cloister.errors import DataError
 from cloister.records import iterate_chunks
 
@@ -58,7 +58,7 @@ def test_batches_are_the_points_in_their_order_and_read_only():
 
 @pytest.mark.parametrize("row", [-1, 3])
 def test_rows_that_the_table_does_not_have_are_refused(row):
-    with pytest.raises(DataError, match="which has 3; it names others"):
+    with pytest.raises(DataError, match="which has 3; this one names others"):
         AlignedTable(open_rows([[1, 20]] * 3), np.array([0, row]))
 
 
