@@ -13,9 +13,8 @@ import tracemalloc
 
 from cloister.crypto import SystemEntropy
 from cloister.protocols.align import Mode
-from cloister.protocols.align.blinding import BlindingKey
-from cloister.protocols.align.hashing import hash_to_points
-from cloister.simulation.alignment import align_ids
+from cloister.protocols.align.group import BlindingKey, hash_to_points
+from cloister.sessions.alignment import align_ids
 
 SMALL, FULL, MARK_S = 20_000, 100_000, 60.0
 

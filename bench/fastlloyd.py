@@ -2,29 +2,27 @@
 
 Rounds are those of real sessions (keys, masks, messages, both parties and the coordinator in one process, one thread);
 drawing exact noise is timed apart. Run: ``python -m bench.fastlloyd``, some minutes, with ``--only round`` (or bytes,
-timesynth, loss) for one part. Exit code 1 if a mark was missed. ``cloister bench fastlloyd`` makes the papers' figures.
+timesynth, loss) for one part. Exit code 1 if a mark was missed. The papers' figures: ``python -m papers fastlloyd``.
 """
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from sklearn.cluster._k_means_lloyd import lloyd_iter_chunked_dense
 from threadpoolctl import threadpool_limits
 
-from bench.sets import FOLDER, KS
-from bench.utility_runs import Estimate, open_pool
-from bench.utility_table import load_peers
-from papers.fastlloyd.datasets import DataSet, DrawnSet, FileSet, load_points
-from papers.fastlloyd.printed_fastlloyd import TABLE_3
-from papers.fastlloyd.round_times import compute_round_trip_ms
-from papers.fastlloyd.sessions import count_traffic, time_rounds
+from bench.harness import make_parser, open_pool, run_sections
+from bench.sets import KS, find_peers, find_set
+from papers.fastlloyd.datasets import DataSet, DrawnSet, load_points
+from papers.fastlloyd.printed import TABLE_3
+from papers.fastlloyd.sessions import compute_round_trip_ms, count_traffic, time_rounds
 from papers.fastlloyd.trials import Trial, score_trial
+from papers.lab.products import Estimate
 
 ROUND_MARKS_MS = {"s1": 1.3, "adult": 2.5, "birch2": 20.0}
 AUTHORS_MS = {"s1": 12.5, "adult": 24.8, "birch2": 246.0}  # shared/peers/README.md, FastLloyd v2, everything
@@ -33,15 +31,6 @@ TIMESYNTH_MARK = 10.0
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
 RUNS = 20
 PEER = "fastlloyd_new_indep"
-SECTIONS = ("round", "bytes", "timesynth", "loss")
-
-
-def find_set(name: str) -> FileSet:
-    """A file of the papers."""
-    path = FOLDER / f"{name}.txt"
-    if not path.exists():
-        raise SystemExit(f"this benchmark needs {path}, which is not here: see docs/benchmarks.md")
-    return FileSet(name=name, path=path, clusters=KS[name])
 
 
 def time_sklearn_ms(data: DataSet) -> float:
@@ -137,7 +126,7 @@ def print_losses() -> list[str]:
     """Loss of the sound default against FastLloyd's second version; return the marks that were missed."""
     print(f"NICV of the sound default, {RUNS} runs, n private, delta = 1/(n ln n); v2: {PEER} of shared/peers.")
     print(f"{'data':8}{'eps':>5}{'loss':>10} {'±':>9}{'v2':>10}{'ratio':>7}")
-    peers = load_peers()
+    peers = find_peers()
     cells = [(name, epsilon) for name in KS for epsilon in EPSILONS]
     trials = [
         Trial(data=find_set(name), method="sound", run=run, epsilon=epsilon)
@@ -151,11 +140,12 @@ def print_losses() -> list[str]:
         loss = Estimate.of(
             [score.loss for trial, score in scores.items() if (trial.data.name, trial.epsilon) == (name, epsilon)]
         )
-        mark = peers.get((name, PEER, epsilon))
-        if mark is None:
+        peer = peers.get((name, PEER, epsilon))
+        if peer is None:
             print(f"{name:8}{epsilon:5g}{loss.mean:10.5f} {loss.half_width:9.5f}{'-':>10}")
             missed.append(f"{name} at epsilon {epsilon:g}: there is nothing to compare with")
             continue
+        mark = peer.loss
         verdict = "ok" if loss.mean <= mark else "MISS"
         print(
             f"{name:8}{epsilon:5g}{loss.mean:10.5f} {loss.half_width:9.5f}{mark:10.5f}{loss.mean / mark:7.3f} {verdict}"
@@ -165,25 +155,13 @@ def print_losses() -> list[str]:
     return missed
 
 
+SECTIONS = {"round": print_rounds, "bytes": print_bytes, "timesynth": print_timesynth, "loss": print_losses}
+
+
 def main(arguments: Sequence[str] = ()) -> int:
     """Print the tables; 0 if the marks hold."""
-    parser = argparse.ArgumentParser(prog="python -m bench.fastlloyd", description="The marks of FastLloyd.")
-    parser.add_argument("--only", choices=SECTIONS, help="one part")
-    options = parser.parse_args(arguments)
-    sections: dict[str, Callable[[], list[str]]] = {
-        "round": print_rounds,
-        "bytes": print_bytes,
-        "timesynth": print_timesynth,
-        "loss": print_losses,
-    }
-    missed: list[str] = []
-    for name in [options.only] if options.only else SECTIONS:
-        print(f"\n-- {name} --", flush=True)
-        missed += sections[name]()
-    print(f"\nmarks {'MISSED' if missed else 'held'}")
-    for line in missed:
-        print(f"  {line}")
-    return int(bool(missed))
+    options = make_parser("fastlloyd", "The marks of FastLloyd.", SECTIONS).parse_args(arguments)
+    return run_sections(SECTIONS, options.only)
 
 
 if __name__ == "__main__":

@@ -18,16 +18,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from bench.utility_runs import Estimate, Pool, open_pool
-from bench.utility_table import SHARED
+from bench.harness import Pool, conclude, open_pool
+from bench.sets import find_shared
 from cloister.privacy.units import Budget, Unit
 from cloister.protocols.feddp import FeddpSettings
+from papers.feddp.comparison import AS_SHIPPED, CLOISTER, PUBLISHED, Line, load_peers
 from papers.feddp.datasets import CLUSTERS, MixtureSet, load_study
-from papers.feddp.lines import AS_SHIPPED, CLOISTER, PUBLISHED, Line
-from papers.feddp.peers import load_peers
-from papers.feddp.runs import score_trial
-from papers.feddp.scope import FeddpScope
-from papers.feddp.trials import DELTA, Score, Trial
+from papers.feddp.scope import Scope
+from papers.feddp.trials import DELTA, Score, Trial, score_trial
+from papers.lab.products import Estimate
 
 RECORD = MixtureSet(clients=100, records_each=1000, unit=Unit.RECORD)
 CLIENT = MixtureSet(clients=2000, records_each=50, unit=Unit.CLIENT)
@@ -43,7 +42,7 @@ CROWD_MARK_S = 60.0
 
 def list_runs(data: MixtureSet, line: Line, epsilon: float, runs: int) -> list[Trial]:
     """Runs of a method as it is recommended: the published one with the splits of G.4 and without further rounds."""
-    scope = FeddpScope()
+    scope = Scope()
     splits = scope.record_splits if data.unit is Unit.RECORD else scope.client_splits
     published = {"steps": 0, "split": splits[0]} if line == PUBLISHED else {}
     return [Trial(data=data, method=line.method, run=run, epsilon=epsilon, **published) for run in range(runs)]  # type: ignore[arg-type]
@@ -54,7 +53,7 @@ def print_level(pool: Pool, data: MixtureSet, runs: int) -> list[str]:
     optimum = score_trial(Trial(data=data, method="optimal", run=0)).cost
     trials = [t for line in (CLOISTER, PUBLISHED) for e in EPSILONS for t in list_runs(data, line, e, runs)]
     scores = dict(zip(trials, pool.map(score_trial, trials, together=runs), strict=True))
-    peers = load_peers(SHARED / "peers")
+    peers = load_peers(find_shared() / "peers")
     unit = "a record" if data.unit is Unit.RECORD else "a client"
     print(f"\n{data.label}, {data.records_each} records each; the unit is {unit}; optimum {optimum:.4f}; {runs} runs")
     print(
@@ -134,11 +133,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     for data in (RECORD, CLIENT):
         print_counts(data)
     missed += print_crowd()
-    for line in missed:
-        print(f"missed: {line}")
-    if not missed:
-        print("marks held")
-    return int(bool(missed))
+    return conclude(missed)
 
 
 if __name__ == "__main__":

@@ -9,16 +9,18 @@ import time
 import numpy as np
 
 from cloister.crypto import Stream
-from cloister.lattice.collective import combine_public_shares, make_public_share
-from cloister.lattice.collective_relinearisation import (
+from cloister.lattice.collective import (
     RelinearisationHolder,
     add_round_shares,
+    combine_public_shares,
     combine_relinearisation_key,
+    make_public_share,
 )
-from cloister.lattice.joint_cells import encode_weights, encrypt_indicators, joint_cells
+from cloister.lattice.joint_cells import encrypt_indicators, joint_cells
 from cloister.lattice.keys import SecretKeys
 from cloister.lattice.product_plan import DEGREE, JointLoad, choose_product_plan
 from cloister.lattice.relinearisation import make_relinearisation_key
+from cloister.lattice.slots import encode_weights
 from cloister.lattice.weighted_sums import Products, WeightedSums
 
 SEED = bytes(32)

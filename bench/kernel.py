@@ -22,10 +22,10 @@ import numpy as np
 from sklearn.cluster._k_means_lloyd import lloyd_iter_chunked_dense
 from threadpoolctl import threadpool_limits
 
+from bench.sets import load_unit
 from cloister.kmeans import cluster_sums
 from cloister.records import FloatArray
 
-DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 SPEED_MARK = 1.0
 MEMORY_MARK = 1.2
 _WARM_UP_S = 0.015
@@ -68,19 +68,12 @@ def main() -> int:
 def _cases() -> Iterator[Case]:
     """Yield the data sets that are here, and say which are not."""
     for name, k in (("adult", 3), ("birch2", 100)):
-        path = DATA / f"{name}.txt"
-        if path.exists():
-            yield Case(name=name, points=_scale(np.loadtxt(path)), k=k)
-        else:
-            print(f"{name:<8} skipped: {path} is missing")
+        try:
+            yield Case(name=name, points=load_unit(name), k=k)
+        except SystemExit as missing:
+            print(f"{name:<8} skipped: {missing}")
     uniform = np.random.default_rng(7).uniform(-1.0, 1.0, (_LARGE_ROWS, _LARGE_COLUMNS))
     yield Case(name="uniform", points=uniform, k=_LARGE_K)
-
-
-def _scale(points: FloatArray) -> FloatArray:
-    """Scale each column to [-1, 1]; a constant column becomes 0."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    return np.ascontiguousarray((2.0 * points - low - high) / np.where(high > low, high - low, 1.0))
 
 
 def _compare(case: Case, threads: int) -> tuple[float, float, float]:

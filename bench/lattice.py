@@ -20,18 +20,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from cloister.crypto import Stream
-from cloister.lattice import (
-    Parameters,
-    Ring,
-    SecretKeys,
-    encrypt_public,
-    encrypt_seeded,
-    expand_masks,
-    make_public_keys,
-    pack_residues,
-    unpack_residues,
-)
-from cloister.lattice.primes import find_primes
+from cloister.lattice.encryption import encrypt_public, encrypt_seeded
+from cloister.lattice.keys import SecretKeys, make_public_keys
+from cloister.lattice.packing import pack_residues, unpack_residues
+from cloister.lattice.parameters import Parameters
+from cloister.lattice.ring import Ring, find_primes
+from cloister.lattice.sampling import expand_masks
 from cloister.lattice.weighted_sums import Products, WeightedSums
 
 REPEATS = 12

@@ -15,23 +15,20 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.protocol_round import LONG, REPEATS, SESSION, SHORT, run_session
 from bench.sets import KS, load_unit
-from cloister.crypto import Identity, SeededEntropy
 from cloister.numeric import FixedPoint
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.books import Books
 from cloister.privacy.calibration import calibrate_gaussian, calibrate_laplace
 from cloister.privacy.ledger import Ledger, fingerprint_records
+from cloister.privacy.mechanisms import Noise
 from cloister.privacy.release import Charger, NoiseDuty
-from cloister.privacy.samplers import ExactSampler, Noise, OnProgress, Sampler
+from cloister.privacy.samplers import ExactSampler, OnProgress, Sampler
 from cloister.privacy.units import Budget, Sensitivity
-from cloister.protocols.multiparty_lloyd import CODEC, Agreement, LloydParty, coordinate, plan_noise
-from cloister.protocols.synopsis import NoBooks
-from cloister.records import ArrayRecords
-from cloister.runtime import run_local
+from cloister.protocols.guided_sums import NoBooks
+from cloister.protocols.multiparty_lloyd import NoisePlan, plan_noise
 
-SHORT, LONG, REPEATS = 5, 45, 7
-SESSION = bytes(16)
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
 
 
@@ -45,26 +42,16 @@ class NoNoise:
         return np.zeros(entries, dtype=np.int64)
 
 
-def run_session(iterations: int, *, books: str, sampler: Sampler, folder: Path) -> float:
-    """Run one session on s1 with two parties; return its CPU seconds."""
-    points = FixedPoint().quantise(load_unit("s1"))
-    halves = (points[::2], points[1::2])
-    plan = plan_noise(
+def plan_rounds(iterations: int) -> NoisePlan:
+    """The noise of a session on s1."""
+    return plan_noise(
         BUDGET, kind="gaussian", iterations=iterations, clusters=KS["s1"], dimensions=2, fixed_point=FixedPoint()
     )
-    identities = [Identity(SeededEntropy(1, f"identity {n}")) for n in (1, 2)]
-    agreement = Agreement(
-        variant="mask-noise-average",
-        parties=2,
-        clusters=KS["s1"],
-        dimensions=2,
-        iterations=iterations,
-        start_by="coordinator",
-        initialisation="random",
-        max_records=4095,
-        noise=plan,
-        directory=tuple(i.public_bytes for i in identities),
-    )
+
+
+def run_noisy_session(iterations: int, *, books: str, sampler: Sampler, folder: Path) -> float:
+    """Run one session on s1 with two parties; return its CPU seconds."""
+    plan = plan_rounds(iterations)
 
     def make_charger(n: int) -> Charger:
         if books == "none":
@@ -72,44 +59,30 @@ def run_session(iterations: int, *, books: str, sampler: Sampler, folder: Path) 
         if books == "accountant" or n == 0:
             return Books(owner=f"role {n}", accountant=Accountant(BUDGET))
         ledger = Ledger(folder / f"{n}-{iterations}-{time.monotonic_ns()}.ledger")
-        fingerprint = fingerprint_records([halves[n - 1][:10]], salt=ledger.salt)
+        fingerprint = fingerprint_records([load_unit("s1")[n - 1 : 20 : 2]], salt=ledger.salt)
         session = ledger.open_session(fingerprint=fingerprint, job="bench", session=SESSION, budget=BUDGET)
         if books == "ledger in advance":  # as simulations do: the whole job in one transaction, counted in set-up
             session.charge_all([plan.release_of(round_) for round_ in range(1, iterations + 1)])
         return Books(owner=f"party {n}", accountant=Accountant(BUDGET), ledger=session)
 
     duties = [NoiseDuty(charger=make_charger(n), sampler=sampler) for n in range(3)]
-    parties = [
-        LloydParty(
-            number=n,
-            agreement=agreement,
-            records=ArrayRecords(halves[n - 1]),
-            identity=identities[n - 1],
-            entropy=SeededEntropy(1, f"party {n}"),
-            session=SESSION,
-            duty=duties[n],
-        )
-        for n in (1, 2)
-    ]
-    coordinator = coordinate(agreement, entropy=SeededEntropy(1, "c"), session=SESSION, duty=duties[0])
-    started_s = time.process_time()
-    run_local(coordinator, parties, codec=CODEC, session=SESSION, threads=1)
-    return time.process_time() - started_s
+    spent_s, _, _ = run_session("s1", "mask-noise-average", iterations, noise=plan, duties=duties)
+    return spent_s
 
 
 def measure_round_ms(*, books: str, sampler: Sampler, folder: Path) -> float:
     """Median slope of CPU over rounds."""
     slopes_ms = []
-    run_session(SHORT, books=books, sampler=sampler, folder=folder)
+    run_noisy_session(SHORT, books=books, sampler=sampler, folder=folder)
     for _ in range(REPEATS):
-        short_s, long_s = (run_session(n, books=books, sampler=sampler, folder=folder) for n in (SHORT, LONG))
+        short_s, long_s = (run_noisy_session(n, books=books, sampler=sampler, folder=folder) for n in (SHORT, LONG))
         slopes_ms.append((long_s - short_s) / (LONG - SHORT) * 1e3)
     return statistics.median(slopes_ms)
 
 
 def measure_prepayment_ms(folder: Path) -> float:
     """CPU of one transaction that pays for a long job, spread over its rounds."""
-    plan = plan_noise(BUDGET, kind="gaussian", iterations=LONG, clusters=15, dimensions=2, fixed_point=FixedPoint())
+    plan = plan_rounds(LONG)
     releases = [plan.release_of(round_) for round_ in range(1, LONG + 1)]
     times_ms = []
     for number in range(REPEATS):

@@ -10,12 +10,24 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections.abc import Sequence
 
 from bench.sets import KS, load_unit
 from cloister.crypto import Identity, SeededEntropy
 from cloister.numeric import FixedPoint
-from cloister.protocols.multiparty_lloyd import CODEC, Agreement, LloydParty, Outcome, Variant, coordinate
+from cloister.privacy.release import NoiseDuty
+from cloister.protocols.multiparty_lloyd import (
+    CODEC,
+    Agreement,
+    LloydParty,
+    LloydState,
+    NoisePlan,
+    Outcome,
+    Variant,
+    coordinate,
+)
 from cloister.records import ArrayRecords
+from cloister.roles import Seat
 from cloister.runtime import LocalRun, run_local
 
 PUBLISHED_MS = {"s1": 12.5, "adult": 24.8, "birch2": 246.0}  # shared/peers/README.md, FastLloyd v2
@@ -24,10 +36,21 @@ SHORT, LONG, REPEATS = 5, 45, 7
 SESSION = bytes(16)
 
 
-def make_agreement(name: str, variant: Variant, iterations: int, directory: tuple[bytes, ...]) -> Agreement:
-    """Two parties; the public cap on records is the power of two above what each holds."""
-    points = load_unit(name)
-    return Agreement(
+def run_session(
+    name: str,
+    variant: Variant,
+    iterations: int,
+    *,
+    noise: NoisePlan | None = None,
+    duties: Sequence[NoiseDuty | None] = (None, None, None),
+) -> tuple[float, LocalRun[Outcome], Agreement]:
+    """Run one whole session with two parties; return its CPU seconds. Duties are the coordinator's and the parties'.
+
+    The public cap on records is the power of two above what each party holds.
+    """
+    points = FixedPoint().quantise(load_unit(name))
+    identities = [Identity(SeededEntropy(1, f"identity {n}")) for n in (1, 2)]
+    agreement = Agreement(
         variant=variant,
         parties=2,
         clusters=KS[name],
@@ -36,28 +59,18 @@ def make_agreement(name: str, variant: Variant, iterations: int, directory: tupl
         start_by="coordinator",
         initialisation="random",
         max_records=(1 << (len(points) // 2).bit_length()) - 1,
-        directory=directory,
+        noise=noise,
+        directory=tuple(identity.public_bytes for identity in identities),
     )
-
-
-def run_session(name: str, variant: Variant, iterations: int) -> tuple[float, LocalRun[Outcome], Agreement]:
-    """Run one whole session; return its CPU seconds."""
-    points = FixedPoint().quantise(load_unit(name))
-    halves = (points[::2], points[1::2])
-    identities = [Identity(SeededEntropy(1, f"identity {n}")) for n in (1, 2)]
-    agreement = make_agreement(name, variant, iterations, tuple(i.public_bytes for i in identities))
     parties = [
         LloydParty(
-            number=n,
+            seat=Seat(number=n, identity=identity, entropy=SeededEntropy(1, f"party {n}"), session=SESSION),
             agreement=agreement,
-            records=ArrayRecords(halves[n - 1]),
-            identity=identities[n - 1],
-            entropy=SeededEntropy(1, f"party {n}"),
-            session=SESSION,
+            state=LloydState(agreement=agreement, records=ArrayRecords(points[n - 1 :: 2]), duty=duties[n]),
         )
-        for n in (1, 2)
+        for n, identity in enumerate(identities, start=1)
     ]
-    coordinator = coordinate(agreement, entropy=SeededEntropy(1, "coordinator"), session=SESSION)
+    coordinator = coordinate(agreement, entropy=SeededEntropy(1, "coordinator"), session=SESSION, duty=duties[0])
     started_s = time.process_time()
     run = run_local(coordinator, parties, codec=CODEC, session=SESSION, threads=1)
     return time.process_time() - started_s, run, agreement

@@ -1,6 +1,6 @@
 """``python -m bench.study_fastlloyd``: the sound FastLloyd on the families it was tuned on, and what its parts do.
 
-Losses are divided by those of FastLloyd's second version (``bench.utility_rivals``: told n, with the better of two
+Losses are divided by those of FastLloyd's second version (``bench.rivals``: told n, with the better of two
 starts and the exact Gaussian curve); geometric means over the families. Each further row changes one thing.
 """
 
@@ -15,21 +15,22 @@ from unittest.mock import patch
 
 import numpy as np
 
-from bench.families import FAMILIES, load_family
-from bench.utility_rivals import run_variants
-from bench.utility_runs import open_pool
+from bench.harness import open_pool, paper_delta
+from bench.rivals import run_variants
+from bench.sets import FAMILIES, Points, load_family
 from cloister.crypto import Stream
-from cloister.kmeans import ArrayRecords, cluster_sums, sphere_packing
+from cloister.kmeans import cluster_sums, sphere_packing
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget
-from cloister.protocols.fastlloyd import FastLloydOptions, offsets, plan_fastlloyd, rehearse, relocation, sound
+from cloister.protocols.fastlloyd import SoundSettings, offsets, plan_fastlloyd, rehearse, sound
+from cloister.records import ArrayRecords
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)
 INSTANCES, SEEDS = 3, 4
 Change = tuple[ModuleType, str, float]
 CHANGES: dict[str, tuple[Change, ...]] = {
     "as it is": (),
-    "idle clusters stay where they are": ((relocation, "_BUSY", math.inf),),
+    "idle clusters stay where they are": ((offsets, "_BUSY", math.inf),),
     "steps are not shortened": ((offsets, "_DOUBT", 0.0),),
     "the radius does not shrink": ((sound, "_RADIUS_DECAY", 1.0),),
     "no radius widens": ((sound, "_BLUR", 0.0),),
@@ -62,7 +63,7 @@ def measure(task: tuple[str, float]) -> list[float]:
     for instance in range(INSTANCES):
         points, k, _ = load_family(name, instance)
         n = len(points)
-        budget = Budget(epsilon=epsilon, delta=1 / (n * math.log(n)))
+        budget = Budget(epsilon=epsilon, delta=paper_delta(n))
         seeds = range(1000 * instance, 1000 * instance + SEEDS)
         rival = np.mean([list(run_variants("FastLloyd", points, k, budget, seed)) for seed in seeds], axis=0).min()
         ratios = []
@@ -73,9 +74,9 @@ def measure(task: tuple[str, float]) -> list[float]:
     return [float(x) for x in np.mean(rows, axis=0)]
 
 
-def _run(points: np.ndarray, k: int, budget: Budget, seed: int) -> float:
+def _run(points: Points, k: int, budget: Budget, seed: int) -> float:
     n, d = points.shape
-    plan = plan_fastlloyd(FastLloydOptions(clusters=k, dimensions=d, parties=2, max_records=n), budget)
+    plan = plan_fastlloyd(SoundSettings(clusters=k, dimensions=d, parties=2, max_records=n), budget)
     stream = Stream.from_seed(seed, "study of fastlloyd")
     found = rehearse(
         plan,

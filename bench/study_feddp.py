@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from bench.harness import parse_changes, take_changes
 from cloister.crypto import Stream
-from cloister.kmeans import ArrayRecords, cluster_sums
-from cloister.kmeans.lloyd import lloyd
+from cloister.kmeans import cluster_sums, lloyd
 from cloister.numeric import FixedPoint
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget, Unit
-from cloister.protocols.feddp import FeddpKnobs, FeddpSettings, rehearse_feddp
-from cloister.protocols.feddp.settings import Variant
-from cloister.records import FloatArray
+from cloister.protocols.feddp import FeddpKnobs, FeddpSettings, Variant, bind_server
+from cloister.protocols.guided_sums import rehearse
+from cloister.records import ArrayRecords, FloatArray
 from papers.data.mixtures import feddp_mixture
 
 EPSILONS = (0.1, 0.2, 0.4, 0.7, 1.0, 2.0)
@@ -68,21 +69,21 @@ def measure_excess(
         records=len(mixture.points) if variant == "published" else None,
         variant=variant,
         knobs=knobs,
-    )
+    ).for_server(mixture.server)
     stream = Stream.from_seed(seed, "study")
     parts = mixture.parts if budget.unit is Unit.CLIENT else [ArrayRecords(mixture.points)]  # the same sums
     start = time.process_time()
     sampler = SimulationSampler(stream.child("noise"))
-    finding = rehearse_feddp(settings, parts, mixture.server, sampler=sampler, stream=stream.child("start")).finding
+    algorithm = bind_server(mixture.server)
+    finding = rehearse(settings, parts, pipeline=algorithm, sampler=sampler, stream=stream.child("start")).finding
     seconds = time.process_time() - start
     loss = cluster_sums(mixture.points, finding.centres).loss / len(mixture.points)
     return (loss - mixture.optimum) * HALF**2, seconds
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """Print one row a setting and variant."""
-    given = dict(argument.split("=") for argument in arguments)
-    knobs = FeddpKnobs(**{name: type(getattr(FeddpKnobs(), name))(value) for name, value in given.items()})
+    knobs = take_changes(FeddpKnobs, parse_changes(arguments))
     print(f"{'epsilon':32s}" + "".join(f"{epsilon:18g}" for epsilon in EPSILONS) + "   CPU s")
     for name, (unit, clients, each) in SETTINGS.items():
         mixtures = [Mixture.draw(instance, clients, each) for instance in range(INSTANCES)]

@@ -5,53 +5,40 @@ Any knob can be changed on the way: ``python -m bench.study_synopsis rounds_min=
 
 from __future__ import annotations
 
-import math
 import sys
+from collections.abc import Sequence
 
-import numpy as np
-
-from bench.families import FAMILIES, load_family
+from bench.harness import paper_delta, parse_changes, print_families, take_changes
+from bench.sets import Points
 from cloister.crypto import Stream
-from cloister.kmeans import ArrayRecords, cluster_sums
+from cloister.kmeans import cluster_sums
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget
-from cloister.protocols.synopsis import Knobs, Settings, rehearse
+from cloister.protocols.guided_sums import rehearse
+from cloister.protocols.synopsis import Knobs, Settings, run_synopsis
+from cloister.records import ArrayRecords
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0)
-INSTANCES, SEEDS = 3, 4
 
 
-def measure_ratio(name: str, epsilon: float, knobs: Knobs) -> float:
-    """The mean ratio over draws of the family and of the noise."""
-    ratios = []
-    for instance in range(INSTANCES):
-        points, k, floor = load_family(name, instance)
+def main(arguments: Sequence[str] = ()) -> int:
+    """Print losses over those of k-means without privacy."""
+    knobs = take_changes(Knobs, parse_changes(arguments))
+
+    def run(points: Points, k: int, floor: float, epsilon: float, seed: int) -> float:
         n, d = points.shape
-        budget = Budget(epsilon=epsilon, delta=1 / (n * math.log(n)))
-        settings = Settings(clusters=k, dimensions=d, budget=budget, parties=2, knobs=knobs)
-        for seed in range(SEEDS):
-            stream = Stream.from_seed(1000 * instance + seed, "study")
-            finding = rehearse(
-                settings,
-                [ArrayRecords(points[::2]), ArrayRecords(points[1::2])],
-                sampler=SimulationSampler(stream.child("noise")),
-                stream=stream.child("start"),
-            ).finding
-            ratios.append(cluster_sums(points, finding.centres).loss / n / floor)
-    return float(np.mean(ratios))
+        budget = Budget(epsilon=epsilon, delta=paper_delta(n))
+        stream = Stream.from_seed(seed, "study")
+        finding = rehearse(
+            Settings(clusters=k, dimensions=d, budget=budget, parties=2, knobs=knobs),
+            [ArrayRecords(points[::2]), ArrayRecords(points[1::2])],
+            pipeline=run_synopsis,
+            sampler=SimulationSampler(stream.child("noise")),
+            stream=stream.child("start"),
+        ).finding
+        return cluster_sums(points, finding.centres).loss / n / floor
 
-
-def main(arguments: list[str]) -> int:
-    """Print one row a family and the geometric mean."""
-    given = dict(argument.split("=") for argument in arguments)
-    knobs = Knobs(**{name: type(getattr(Knobs(), name))(value) for name, value in given.items()})
-    print(f"{'epsilon':16s}" + "".join(f"{epsilon:9g}" for epsilon in EPSILONS))
-    table = []
-    for name in FAMILIES:
-        table.append([measure_ratio(name, epsilon, knobs) for epsilon in EPSILONS])
-        print(f"{name:16s}" + "".join(f"{ratio:9.3f}" for ratio in table[-1]), flush=True)
-    means = np.exp(np.log(table).mean(axis=0))
-    print(f"{'geometric mean':16s}" + "".join(f"{mean:9.3f}" for mean in means))
+    print_families(EPSILONS, run)
     return 0
 
 

@@ -8,43 +8,42 @@ families than the published table does, for tuning; ``exact=1`` compares with ex
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-import numpy as np
-
-from bench.families import FAMILIES, load_family
+from bench.harness import parse_changes, print_families, take_changes
+from bench.sets import FAMILIES, Points
 from cloister.crypto import Stream
 from cloister.kmeans import cluster_sums, lloyd
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget
-from cloister.protocols.vertical.knobs import Knobs
-from cloister.protocols.vertical.pipeline import run_vertical
+from cloister.protocols.vertical.algorithm import run_vertical
 from cloister.protocols.vertical.rehearsal import rehearse_vertical
-from cloister.protocols.vertical.settings import Settings
+from cloister.protocols.vertical.settings import Knobs, Settings
 from cloister.protocols.vertical.statistics import align_records, exact_total
 
 EPSILONS = (0.25, 0.5, 1.0, 2.0)
 INSTANCES, SEEDS = 3, 4
 
 
-def make_settings(points: np.ndarray, k: int, epsilon: float | None, changes: Mapping[str, str]) -> Settings:
+def make_settings(points: Points, k: int, epsilon: float | None, changes: Mapping[str, str]) -> Settings:
     """The settings of one run: half of the columns each, and what the command line changes."""
     n, d = points.shape
-    knobs = {name: value for name, value in changes.items() if name in Knobs.__dataclass_fields__}
-    others = {name: value for name, value in changes.items() if name in Settings.__dataclass_fields__}
     half = max(d // 2, 1)
-    return Settings(
+    left = dict(changes)
+    knobs = take_changes(Knobs, left)
+    return take_changes(
+        Settings,
+        left,
         clusters=k,
         columns_alice=tuple(range(half)),
         columns_encrypted=(tuple(range(half, d)),),
         records=n,
         budget=None if epsilon is None else Budget(epsilon=epsilon, delta=1 / n),
-        knobs=Knobs(**{name: type(getattr(Knobs(), name))(float(value)) for name, value in knobs.items()}),
-        **{name: value if name == "start" else int(value) for name, value in others.items()},
+        knobs=knobs,
     )
 
 
-def find_loss(points: np.ndarray, settings: Settings, seed: int) -> float:
+def find_loss(points: Points, settings: Settings, seed: int) -> float:
     """The mean squared distance to the centres of one rehearsal."""
     stream = Stream.from_seed(seed, "study vertical")
     samplers = [SimulationSampler(stream.child("noise", holder)) for holder in range(2)]
@@ -52,7 +51,7 @@ def find_loss(points: np.ndarray, settings: Settings, seed: int) -> float:
     return float(cluster_sums(points, found.finding.centres).loss / len(points))
 
 
-def compare_with_lloyd(points: np.ndarray, settings: Settings, seed: int) -> float:
+def compare_with_lloyd(points: Points, settings: Settings, seed: int) -> float:
     """The loss of an exact clustering over that of as many exact Lloyd rounds from the same start."""
     stream = Stream.from_seed(seed, "study vertical")
     rehearsal = rehearse_vertical(settings, points, samplers=(), stream=stream.child("common"))
@@ -67,36 +66,23 @@ def compare_with_lloyd(points: np.ndarray, settings: Settings, seed: int) -> flo
     return float(loss / lloyd(points, start, iterations=settings.rounds_made).loss)
 
 
-def main(arguments: list[str]) -> int:
-    """Print one row a family and the geometric mean."""
-    changes = dict(argument.split("=") for argument in arguments)
+def main(arguments: Sequence[str] = ()) -> int:
+    """Print losses over those of k-means without privacy, or over exact Lloyd from the same start."""
+    changes = parse_changes(arguments)
     first = int(changes.pop("draws", "0"))
     instances = range(first, first + int(changes.pop("instances", INSTANCES)))
     seeds = int(changes.pop("seeds", SEEDS))
     is_exact = changes.pop("exact", "0") == "1"
     names = changes.pop("families", ",".join(FAMILIES)).split(",")
-    columns = ("exact",) if is_exact else EPSILONS
-    if "epsilons" in changes:
-        columns = tuple(map(float, changes.pop("epsilons").split(",")))
-    print(f"{'epsilon':16s}" + "".join(f"{column!s:>9s}" for column in columns))
-    table = []
-    for name in names:
-        row: list[float] = []
-        for column in columns:
-            ratios = []
-            for instance in instances:
-                points, k, floor = load_family(name, instance)
-                settings = make_settings(points, k, None if is_exact else float(column), changes)
-                for seed in range(1000 * instance, 1000 * instance + seeds):
-                    if is_exact:
-                        ratios.append(compare_with_lloyd(points, settings, seed))
-                    else:
-                        ratios.append(find_loss(points, settings, seed) / floor)
-            row.append(float(np.mean(ratios)))
-        table.append(row)
-        print(f"{name:16s}" + "".join(f"{ratio:9.3f}" for ratio in row), flush=True)
-    means = np.exp(np.log(table).mean(axis=0))
-    print(f"{'geometric mean':16s}" + "".join(f"{mean:9.4f}" for mean in means))
+    epsilons = [float(text) for text in changes.pop("epsilons", ",".join(map(str, EPSILONS))).split(",")]
+
+    def run(points: Points, k: int, floor: float, epsilon: float | str, seed: int) -> float:
+        if is_exact:
+            return compare_with_lloyd(points, make_settings(points, k, None, changes), seed)
+        return find_loss(points, make_settings(points, k, float(epsilon), changes), seed) / floor
+
+    columns = ["exact"] if is_exact else epsilons
+    print_families(columns, run, names=names, instances=instances, seeds=seeds)
     return 0
 
 

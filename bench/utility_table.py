@@ -1,23 +1,30 @@
-"""The six data sets of the papers: loss against the marks of our study and against every sound peer."""
+"""The six data sets of the papers: loss against the marks of the design study and against every sound peer."""
 
 from __future__ import annotations
 
-import csv
 import math
-import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
 from sklearn.cluster import KMeans
 
-from bench.sets import KS, load_unit
-from bench.utility_runs import Estimate, Pool, find_centres, paper_delta
+from bench.harness import Pool, find_centres, judge, paper_delta
+from bench.sets import KS, find_peers, load_unit
 from cloister.kmeans import cluster_sums
 from cloister.privacy.units import Budget
+from papers.fastlloyd.lines import Peers
+from papers.lab.products import Estimate
 
-SHARED = Path(__file__).parents[2] / "shared"
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0)
+MARKS = {
+    "iris": (0.635, 0.469, 0.34, 0.277, 0.236),
+    "lsun": (0.242, 0.174, 0.158, 0.153, 0.152),
+    "house": (0.168, 0.156, 0.155, 0.155, 0.154),
+    "s1": (0.0114, 0.00842, 0.00828, 0.00824, 0.00824),
+    "adult": (0.2438, 0.2437, 0.2436, 0.2436, 0.2436),
+    "birch2": (0.0021, 0.0012, 0.0011, 0.001, 0.001),
+}
+"""What the study that the synopsis was designed with reached at these epsilons, with continuous noise."""
 EMPTY_MARK = 2.0
 """birch2 at epsilon 1: at most so many of its 100 clusters may be empty."""
 
@@ -59,44 +66,7 @@ def score_run(run: Run) -> Score:
     return Score(loss=sums.loss / len(points), empty=int((sums.counts == 0).sum()))
 
 
-def read_marks(text: str) -> dict[str, dict[float, float]]:
-    """Read the reference table of the design: name of the data -> epsilon -> what the study reached.
-
-    A cell is ".635 (1.19)", the study and FastLloyd v2; or "– (.2: .074)", another epsilon than the column's.
-    """
-    marks: dict[str, dict[float, float]] = {}
-    for line in text.splitlines():
-        row = re.match(r"\|\s*([a-z]+\d?) [^|]*\|(.*)\|\s*$", line)
-        if row is None or row[1] not in (*KS, "mixture"):
-            continue
-        cells = marks.setdefault(row[1], {})
-        for epsilon, cell in zip(EPSILONS, row[2].split("|"), strict=True):
-            if elsewhere := re.search(r"\(([\d.]+): ([\d.]+)\)", cell):
-                cells[float(elsewhere[1])] = float(elsewhere[2])
-            elif number := re.match(r"\s*([\d.]+)", cell):
-                cells[epsilon] = float(number[1])
-    return marks
-
-
-@cache
-def load_marks() -> dict[str, dict[float, float]]:
-    """Read the design file; no marks where it is missing."""
-    path = SHARED / "design" / "synopsis.md"
-    return read_marks(path.read_text(encoding="utf-8")) if path.exists() else {}
-
-
-def load_peers() -> dict[tuple[str, str, float], float]:
-    """Read the peers' mean losses by data set, method and epsilon; none where the file is missing."""
-    path = SHARED / "peers" / "fastlloyd_and_dp_peers.csv"
-    if not path.exists():
-        return {}
-    with path.open(encoding="utf-8", newline="") as file:
-        return {
-            (row["dataset"], row["method"], float(row["eps"])): float(row["mean_nicv"]) for row in csv.DictReader(file)
-        }
-
-
-def print_table(pool: Pool, *, runs: int, epsilons: tuple[float, ...] = EPSILONS) -> list[str]:
+def print_table(pool: Pool, *, runs: int, epsilons: Sequence[float] = EPSILONS) -> list[str]:
     """Run and print; return the marks that were missed."""
     print(f"Six data sets, {runs} runs a cell, mean loss a record and 95 % interval; two parties, n private,")
     print("delta = 1/(n ln n), bounds = extremes. The algorithm is what a session runs (`rehearse`), the noise has the")
@@ -115,7 +85,7 @@ def print_table(pool: Pool, *, runs: int, epsilons: tuple[float, ...] = EPSILONS
         print(f"  {column:9} = {' or '.join(methods)}")
     tasks = [Run(name=n, epsilon=e, seed=s) for n in KS for e in epsilons for s in range(runs)]
     scores = dict(zip(tasks, pool.map(score_run, tasks, together=runs), strict=True))
-    peers = load_peers()
+    peers = find_peers()
     missed = []
     for name in KS:
         points = load_unit(name)
@@ -133,22 +103,20 @@ def print_table(pool: Pool, *, runs: int, epsilons: tuple[float, ...] = EPSILONS
     return missed
 
 
-def _print_row(
-    name: str, epsilon: float, cell: list[Score], peers: dict[tuple[str, str, float], float], digits: int
-) -> list[str]:
+def _print_row(name: str, epsilon: float, cell: list[Score], peers: Peers, digits: int) -> list[str]:
     """Print one cell with everything that it is compared with; return what it misses."""
     missed = []
     loss = Estimate.of([score.loss for score in cell])
     empty = sum(score.empty for score in cell) / len(cell)
-    mark = load_marks().get(name, {}).get(epsilon)
+    mark = dict(zip(EPSILONS, MARKS[name], strict=True)).get(epsilon)
     marked = f"{'-':>9}{'-':>7}{'':>6}"
     if mark is not None:
-        verdict = loss.judge(mark)
+        verdict = judge(loss, mark)
         marked = f"{mark:9.{digits}f}{loss.mean / mark:7.3f}{verdict:>6}"
         if verdict != "ok":
             missed.append(f"{name} at epsilon {epsilon:g}: {verdict}, {loss.mean:.{digits}f}, mark {mark:.{digits}f}")
     columns = [
-        min((peers[key] for method in methods if (key := (name, method, epsilon)) in peers), default=None)
+        min((peers[key].loss for method in methods if (key := (name, method, epsilon)) in peers), default=None)
         for methods in PEERS.values()
     ]
     known = [loss_of_peer for loss_of_peer in columns if loss_of_peer is not None]

@@ -9,17 +9,18 @@ from dataclasses import replace
 import numpy as np
 from sklearn.cluster import KMeans
 
-from bench.sets import load_unit
+from bench.sets import load_unit, round_to_grid
 from bench.study_vertical import compare_with_lloyd, find_loss
-from bench.utility_runs import Estimate
 from bench.vertical_sessions import Points, draw_clusters, run_session
 from cloister.crypto import Stream, derive_key
 from cloister.kmeans import cluster_sums
-from cloister.privacy.samplers import Noise, OnProgress
+from cloister.privacy.mechanisms import Noise
+from cloister.privacy.samplers import OnProgress
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget
 from cloister.protocols.vertical.rehearsal import rehearse_vertical
 from cloister.protocols.vertical.settings import Settings
+from papers.lab.products import Estimate
 
 EXACT_MARK = 1.005
 RUNS = 20
@@ -27,11 +28,6 @@ SYNTH_WIDTHS = (1, 1, 1, 2, 2, 2)
 # Table 4 of the paper, in units where every column is in [0, 1]: a quarter of ours.
 S1_PUBLISHED, S1_PLAINTEXT = 0.00566, 0.00286
 SYNTH_PUBLISHED, SYNTH_PLAINTEXT = 0.0112, 0.0107
-
-
-def on_grid(points: Points) -> Points:
-    """On the grid of the records."""
-    return np.rint(points * 65536) / 65536
 
 
 def split_columns(points: Points, clusters: int, *, bob: int, epsilon: float | None = None) -> Settings:
@@ -48,14 +44,14 @@ def split_columns(points: Points, clusters: int, *, bob: int, epsilon: float | N
 
 def print_exact_losses() -> list[str]:
     """Without noise; return the marks that were missed."""
-    birch2 = on_grid(load_unit("birch2"))
+    birch2 = round_to_grid(load_unit("birch2"))
     sets = (
-        ("s1", on_grid(load_unit("s1")), 15, 1, None),
-        ("adult", on_grid(load_unit("adult")), 3, 3, None),
+        ("s1", round_to_grid(load_unit("s1")), 15, 1, None),
+        ("adult", round_to_grid(load_unit("adult")), 3, 3, None),
         ("birch2", birch2, 100, 1, None),
         ("blobs", draw_clusters(60_000, 16, 5, spread=0.2), 5, 8, None),
         ("overlapping blobs", draw_clusters(60_000, 16, 8, spread=0.45), 8, 8, None),
-        ("no structure", on_grid(np.random.default_rng(3).uniform(-1, 1, (30_000, 10))), 6, 5, None),
+        ("no structure", round_to_grid(np.random.default_rng(3).uniform(-1, 1, (30_000, 10))), 6, 5, None),
     )
     print(
         "Without noise, ten rounds from the joint histogram's start: loss over that of exact Lloyd from the same start,"
@@ -88,7 +84,7 @@ def draw_like_s1(number: int, *, width: float) -> Points:
             centres.append(centre)
     points = np.array(centres)[rng.integers(0, 8, 10_000)] + rng.normal(0, spread, (10_000, 2))
     low, high = points.min(axis=0), points.max(axis=0)
-    return on_grid(2 * (points - low) / (high - low) - 1)
+    return round_to_grid(2 * (points - low) / (high - low) - 1)
 
 
 def print_private_losses() -> list[str]:
@@ -96,7 +92,7 @@ def print_private_losses() -> list[str]:
     print(f"Epsilon 1, delta 1/n, k-means loss in [0, 1]^d, {RUNS} runs a set (rehearsals: the session's algorithm and")
     print("noise without encryption). Lloyd: scikit-learn, one random start, 20 runs; floor: its best of 10.")
     print(f"{'data':20}{'loss':>9} {'±':>8}{'floor':>9}{'Lloyd':>9}{'paper':>9}{'its plaintext':>15}")
-    rows = [("s1", on_grid(load_unit("s1")), 15, S1_PUBLISHED, S1_PLAINTEXT)]
+    rows = [("s1", round_to_grid(load_unit("s1")), 15, S1_PUBLISHED, S1_PLAINTEXT)]
     rows += [
         (f"Synth #{i}, width {width}", draw_like_s1(i, width=width), 8, SYNTH_PUBLISHED, SYNTH_PLAINTEXT)
         for i, width in enumerate(SYNTH_WIDTHS, start=1)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from bench.sets import Points, round_to_grid
 from cloister.crypto import Identity, Stream, make_entropy
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.placement import Shared
@@ -21,11 +22,9 @@ from cloister.protocols.vertical.holder import HolderParty
 from cloister.protocols.vertical.messages import CODEC
 from cloister.protocols.vertical.party import VerticalParty
 from cloister.protocols.vertical.settings import Settings
-from cloister.runtime import run_local
-from cloister.runtime.local import Progress, Traffic
-from cloister.runtime.network import NETWORKS, NetworkModel
+from cloister.roles import Seat
+from cloister.runtime import NETWORKS, NetworkModel, Progress, Traffic, run_local
 
-Points = np.ndarray
 ALICE, BOB = 1, 2
 
 
@@ -161,12 +160,14 @@ def run_session(
     sources = samplers or [ExactSampler() for _ in columns]
     parties = [
         (ComputingParty if number == ALICE else HolderParty)(
-            number=number,
-            agreement=agreement,
-            columns=np.ascontiguousarray(table[:, list(columns[number - 1])]),
-            identity=identity,
-            entropy=make_entropy(f"party {number}", seed=seed),
-            session=session,
+            Seat(
+                number=number,
+                identity=identity,
+                entropy=make_entropy(f"party {number}", seed=seed),
+                session=session,
+            ),
+            agreement,
+            np.ascontiguousarray(table[:, list(columns[number - 1])]),
             duty=None if budget is None else NoiseDuty(charger=Accountant(budget), sampler=sources[number - 1]),
         )
         for number, identity in enumerate(identities, start=1)
@@ -219,7 +220,7 @@ def draw_clusters(records: int, dimensions: int, clusters: int, *, spread: float
     rng = np.random.default_rng(seed)
     centres = rng.uniform(-0.8, 0.8, (clusters, dimensions))
     points = centres[rng.integers(0, clusters, records)] + rng.normal(0, spread, (records, dimensions))
-    return np.rint(np.clip(points, -1, 1) * 65536) / 65536
+    return round_to_grid(np.clip(points, -1, 1))
 
 
 def best_of(sessions: Sequence[Measured]) -> Measured:

@@ -25,11 +25,11 @@ import numpy as np
 
 from cloister.columns import Column
 from cloister.crypto import Stream
+from cloister.data.cells import Fault, Faults
 from cloister.data.csv_source import CsvSource
-from cloister.data.faults import Fault, Faults
 from cloister.errors import ConfigError, DataError
 from cloister.records import FloatArray, IntArray
-from papers.data.federated import FederatedPoints, draw_rows, split_by_owner
+from papers.data.partition import FederatedPoints, draw_rows, split_by_owner
 
 Employment = Literal["not-for-profit", "federal", "self-employed"]
 

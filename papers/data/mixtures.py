@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cloister.crypto import Stream
-from cloister.data.synthetic import Sample
 from cloister.errors import ConfigError
+from cloister.forecast.families import Sample
 from cloister.records import FloatArray, IntArray
 
 
@@ -36,7 +36,10 @@ def gaussian_mixture(
     deviation: float = 1.0,
     box: float = 10.0,
 ) -> Sample:
-    """Draw an isotropic mixture with equal weights; the label is the nearest centre (SecFC 5.1).
+    """Draw an isotropic mixture with equal weights (SecFC 5.1); labels are the components that points are drawn from.
+
+    The text says that a point's label is its closest centre (:func:`nearest_centres`), but prints accuracies against
+    the components.
 
     Parameters
     ----------
@@ -56,8 +59,9 @@ def gaussian_mixture(
     """
     _require_sizes(n=n, k=k, d=d)
     centres = (2.0 * stream.uniform(k, d) - 1.0) * box
-    points = centres[stream.integers(k, n)] + deviation * stream.normal(n, d)
-    return Sample(points=points, labels=nearest_centres(points, centres), centres=centres)
+    labels = stream.integers(k, n)
+    points = centres[labels] + deviation * stream.normal(n, d)
+    return Sample(points=points, labels=labels, centres=centres)
 
 
 def feddp_mixture(

@@ -2,18 +2,22 @@
 
 The row splitters return one array of row numbers for each party; every row is dealt exactly once and no party
 is left empty. Within a party the rows are in ascending order, so that a split is a set and not an order.
+
+With data at the server, as FedDP-KMeans has it, rows are drawn for the server first and the others stay with those
+who own them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from cloister.crypto import Stream
-from cloister.errors import ConfigError
-from cloister.records import IntArray
+from cloister.errors import ConfigError, DataError
+from cloister.records import FloatArray, IntArray
 
 Rows = IntArray
 
@@ -132,6 +136,51 @@ def split_by_column(dimensions: int, parties: int) -> tuple[tuple[int, ...], ...
             f"parties must be between 1 and the number of columns, {dimensions}; got {parties}. Use fewer."
         )
     return tuple(tuple(part.tolist()) for part in np.array_split(np.arange(dimensions), parties))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class FederatedPoints:
+    """A data set dealt out to clients, without ground truth.
+
+    Attributes
+    ----------
+    points
+        (n, d): the records of all clients.
+    clients
+        For each client, its rows of ``points``; every row has one client.
+    server_points
+        (m, d): public; none of them is in ``points``.
+    names
+        What each column says.
+    """
+
+    points: FloatArray = field(repr=False)
+    clients: tuple[IntArray, ...] = field(repr=False)
+    server_points: FloatArray = field(repr=False)
+    names: tuple[str, ...] = field(repr=False)
+
+
+def draw_rows(stream: Stream, rows: IntArray, count: int, what: str) -> IntArray:
+    """Draw different rows for the server, in ascending order.
+
+    Raises
+    ------
+    DataError
+        If there are fewer.
+    """
+    if len(rows) < count:
+        raise DataError(
+            f"the server must get {count} records {what}; there are {len(rows)}. Use the whole data set, or ask for "
+            "fewer."
+        )
+    return np.sort(rows[stream.permutation(len(rows))[:count]])
+
+
+def split_by_owner(owners: IntArray) -> tuple[IntArray, ...]:
+    """Return the rows of each owner that has any, owners in ascending order."""
+    order = np.argsort(owners, kind="stable").astype(np.int64)
+    _, first = np.unique(owners[order], return_index=True)
+    return tuple(np.split(order, first[1:])) if len(order) else ()
 
 
 def _require_rows(count: int, parties: int) -> None:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from cloister.crypto import Stream
 from cloister.errors import ConfigError, DataError, MissingExtraError
 from cloister.records import FloatArray
-from papers.data.federated import FederatedPoints, draw_rows, split_by_owner
+from papers.data.partition import FederatedPoints, draw_rows, split_by_owner
 
 TOPICS: tuple[tuple[str, str], ...] = (
     ("github", "pdf"),

@@ -29,8 +29,8 @@ from scipy.linalg import eigh
 from scipy.special import ndtri
 
 from cloister.crypto import Stream
-from cloister.data.synthetic import SYNTH_SEPARATED, Sample
 from cloister.errors import ConfigError
+from cloister.forecast.families import SYNTH_SEPARATED, Sample
 from cloister.records import FloatArray
 
 _ALPHA = 0.05
@@ -154,7 +154,7 @@ def separated_clusters(stream: Stream, k: int, d: int, separation: float, averag
     Returns
     -------
     Sample
-        Not yet scaled; see :func:`cloister.data.synthetic.scale_to_domain`, which leaves the indices as they
+        Not yet scaled; see :func:`cloister.forecast.families.scale_to_domain`, which leaves the indices as they
         are.
     """
     average = 10_000 / k if average_size is None else float(average_size)

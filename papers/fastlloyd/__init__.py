@@ -1,28 +1,41 @@
-"""The evaluations of FastLloyd (seed 000_823ff705eefdee1c) and of the thesis (001_c977ec09f5a1b369), run again.
+"""The evaluations of FastLloyd and of the thesis that it grew from, run again.
 
 Every artefact is a CSV file, a picture where the paper has one, and a printed summary with our numbers beside the
 printed ones. Runs are seeded: a trial gives the same score on any number of processes. Nothing here is private; the
 data sets are public.
 
-Reading order: :mod:`.datasets`, :mod:`.scope` (how much is run), :mod:`.trials` (one run), :mod:`.estimates`,
-:mod:`.lab` (many), :mod:`.sessions` (timed ones), :mod:`.printed_fastlloyd` and :mod:`.printed_thesis` (what the texts
-print), :mod:`.peers`, :mod:`.drawing`, :mod:`.products`, then one module for each kind of artefact, :mod:`.catalogue`
-and :mod:`.production`.
+Reading order: :mod:`.datasets` (what is run, and how often), :mod:`.trials` (one run), :mod:`.sessions` (timed ones),
+:mod:`.printed` (what the texts print), :mod:`.lines` (what figures compare), then one module for each kind of artefact.
 """
 
-from papers.fastlloyd.catalogue import ARTEFACTS, choose_artefacts
-from papers.fastlloyd.production import reproduce
-from papers.fastlloyd.products import Artefact, Product, Table
-from papers.fastlloyd.scope import Scope, find_data, make_scope
+from papers.fastlloyd.ablations import ABLATIONS
+from papers.fastlloyd.datasets import Scope
+from papers.fastlloyd.heat_maps import HeatMaps
+from papers.fastlloyd.loss_figures import DistanceFigure, EmptyFigure, LossFigure
+from papers.fastlloyd.serverless_figure import ServerlessFigure
+from papers.fastlloyd.silhouette_figures import SILHOUETTE_FIGURES
+from papers.fastlloyd.time_tables import NETWORK_TABLES, OverheadTable
+from papers.fastlloyd.trials import score_trial
+from papers.lab.paper import Paper
 
-__all__ = [
-    "ARTEFACTS",
-    "Artefact",
-    "Product",
-    "Scope",
-    "Table",
-    "choose_artefacts",
-    "find_data",
-    "make_scope",
-    "reproduce",
-]
+PAPER = Paper(
+    title="FastLloyd and the thesis",
+    artefacts=(
+        LossFigure(),
+        EmptyFigure(),
+        HeatMaps(name="fig5", title="Figure 5: NICV over k and d on SynthOV (FastLloyd 6.2.2)", family="SynthOV"),
+        HeatMaps(name="fig6", title="Figure 6: NICV over k and d on SynthSEP (FastLloyd 6.2.2)", family="SynthSEP"),
+        DistanceFigure(),
+        OverheadTable(),
+        *ABLATIONS,
+        *NETWORK_TABLES,
+        *SILHOUETTE_FIGURES,
+        ServerlessFigure(),
+    ),
+    scope=Scope(),
+    score_trial=score_trial,
+    # Trials of one run share parts, start and first flow, which a process then has in memory.
+    order=lambda trial: (trial.data.label, trial.start, trial.run, trial.parties),
+    together=2,
+    needs={"ortools": "constrained assignment"},
+)

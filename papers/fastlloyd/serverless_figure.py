@@ -7,33 +7,20 @@ sound method on s1 at epsilon 1, measured. Jointly sampled noise is Laplace, so 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from cloister.privacy.placement import Aggregator, Joint, Local, Placement, Shared
 from cloister.privacy.units import Budget
-from cloister.protocols.fastlloyd import ROUNDS, FastLloydOptions, plan_fastlloyd
+from cloister.protocols.fastlloyd import ROUNDS, SoundSettings, plan_fastlloyd
 from cloister.protocols.fastlloyd.offsets import Offsets
 from cloister.protocols.multiparty_lloyd.noise import NoiseKind
-from papers.fastlloyd.datasets import CLUSTERS, FileSet
-from papers.fastlloyd.drawing import (
-    BLUE,
-    GREEN,
-    ORANGE,
-    PINK,
-    RED,
-    SKY,
-    draw_line,
-    make_figure,
-    save_figure,
-    set_loss_ticks,
-    tidy_axes,
-)
-from papers.fastlloyd.lab import Lab
-from papers.fastlloyd.products import Product, Table, Value
-from papers.fastlloyd.scope import Scope
-from papers.fastlloyd.trials import Trial, choose_delta
+from papers.fastlloyd.datasets import CLUSTERS, FileSet, Scope
+from papers.fastlloyd.trials import Cell, Score, Trial, TrialLab, choose_delta
+from papers.lab import drawing
+from papers.lab.paper import Artefact
+from papers.lab.products import Estimate, Product, Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -57,16 +44,16 @@ class _Place:
 
 
 def _share(honest: Callable[[int], int]) -> Callable[[int], Placement]:
-    """Shares that suffice if so many are honest; each party knows its own share of what it receives, so one is not."""
+    """Shares that suffice if so many are honest; each party knows its own share, so one of them is not."""
     return lambda parties: Shared(parties=parties, colluding_max=max(1, parties - honest(parties)))
 
 
 PLACES = (
-    _Place(key="aggregator", label="server adds it (FastLloyd)", colour=BLUE, make=lambda _: Aggregator()),
+    _Place(key="aggregator", label="server adds it (FastLloyd)", colour=drawing.BLUE, make=lambda _: Aggregator()),
     _Place(
         key="joint",
         label="sampled jointly in secure computation",
-        colour=SKY,
+        colour=drawing.SKY,
         make=lambda parties: Joint(parties=parties),
         dash=":",
         laplace_only=True,
@@ -74,19 +61,24 @@ PLACES = (
     _Place(
         key="shared-all-but-1",
         label="shares, all but one honest",
-        colour=GREEN,
+        colour=drawing.GREEN,
         make=_share(lambda parties: parties),
     ),
     _Place(
         key="shared-2/3",
         label="shares, 2/3 honest",
-        colour=ORANGE,
+        colour=drawing.ORANGE,
         make=_share(lambda parties: math.ceil(2 * parties / 3)),
     ),
     _Place(
-        key="shared-1/2", label="shares, 1/2 honest", colour=PINK, make=_share(lambda parties: math.ceil(parties / 2))
+        key="shared-1/2",
+        label="shares, 1/2 honest",
+        colour=drawing.PINK,
+        make=_share(lambda parties: math.ceil(parties / 2)),
     ),
-    _Place(key="local", label="local: each adds all of it", colour=RED, make=lambda parties: Local(parties=parties)),
+    _Place(
+        key="local", label="local: each adds all of it", colour=drawing.RED, make=lambda parties: Local(parties=parties)
+    ),
 )
 
 
@@ -102,8 +94,10 @@ class Deviations:
 
 def measure_deviations(place: _Place, parties: int, noise: NoiseKind) -> Deviations:
     """By formula, for s1's shape at epsilon 1: the variance of all noise together (placement.total_variance)."""
+    if place.laplace_only and noise == "gaussian":
+        return Deviations(count=math.nan, offset_sum=math.nan)
     placement = place.make(parties)
-    options = FastLloydOptions(
+    options = SoundSettings(
         clusters=CLUSTERS["s1"], dimensions=_DIMENSIONS, parties=parties, max_records=_RECORDS, kind=noise, ring_bits=64
     )
     delta = choose_delta(placement, noise == "laplace", _RECORDS)
@@ -116,25 +110,22 @@ def measure_deviations(place: _Place, parties: int, noise: NoiseKind) -> Deviati
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServerlessFigure:
+class _Point:
+    """One placement among this many parties; nan for what does not apply or was not measured."""
+
+    place: _Place
+    parties: int
+    laplace: Deviations
+    gaussian: Deviations
+    loss: Estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerlessFigure(Artefact[Scope, Trial, Score]):
     """Error against the number of parties."""
 
-    name: ClassVar[str] = "serverless"
-    title: ClassVar[str] = "Without a server: error against the number of parties (thesis 7.3, FastLloyd 7.2)"
-
-    def _list_point(self, scope: Scope, data: FileSet, place: _Place, parties: int) -> list[Trial]:
-        return [
-            Trial(
-                data=data,
-                method="sound",
-                run=run,
-                epsilon=_EPSILON,
-                noise="laplace",
-                placement=place.make(parties),
-                parties=parties,
-            )
-            for run in range(scope.runs)
-        ]
+    name: str = "serverless"
+    title: str = "Without a server: error against the number of parties (thesis 7.3, FastLloyd 7.2)"
 
     def list_trials(self, scope: Scope) -> list[Trial]:
         """The sound method with each placement."""
@@ -143,86 +134,101 @@ class ServerlessFigure:
             for data in scope.find_sets(_NAMES)
             for place in PLACES
             for parties in scope.party_counts
-            for trial in self._list_point(scope, data, place, parties)
+            for trial in _list_runs(scope, data, place, parties)
         ]
 
-    def count_sessions(self, scope: Scope) -> int:
-        """None."""
-        return 0
-
-    def make(self, scope: Scope, lab: Lab) -> Product:
+    def make(self, scope: Scope, lab: TrialLab) -> Product:
         """Three panels; the summary has the largest number of parties beside two."""
-        rows: list[tuple[Value, ...]] = []
-        summary: list[tuple[Value, ...]] = []
-        sets = scope.find_sets(_NAMES)
-        for place in PLACES:
-            for parties in PARTY_COUNTS:
-                laplace = measure_deviations(place, parties, "laplace")
-                gaussian = None if place.laplace_only else measure_deviations(place, parties, "gaussian")
-                loss = width = None
-                if sets and parties in scope.party_counts:
-                    cell = lab.cell(self._list_point(scope, sets[0], place, parties))
-                    loss, width = cell.loss.mean, cell.loss.half_width
-                rows.append(
-                    (
-                        place.key,
-                        parties,
-                        laplace.count,
-                        laplace.offset_sum,
-                        None if gaussian is None else gaussian.count,
-                        None if gaussian is None else gaussian.offset_sum,
-                        loss,
-                        width,
-                    )
-                )
-                if parties in (PARTY_COUNTS[0], 10, PARTY_COUNTS[-1]):
-                    summary.append(
-                        (place.label, parties, laplace.count, None if gaussian is None else gaussian.count, loss)
-                    )
+        points = [_measure(scope, lab, place, parties) for place in PLACES for parties in PARTY_COUNTS]
         return Product(
-            table=Table(columns=_COLUMNS, rows=tuple(rows)),
-            summary=Table(
-                columns=("who adds noise", "parties", "sd of a count, Laplace", "Gaussian", "NICV of s1"),
-                rows=tuple(summary),
+            table=Table.of(
+                points,
+                {
+                    "placement": lambda point: point.place.key,
+                    "parties": lambda point: point.parties,
+                    "laplace_count_sd": lambda point: point.laplace.count,
+                    "laplace_offset_sum_sd": lambda point: point.laplace.offset_sum,
+                    "gaussian_count_sd": lambda point: point.gaussian.count,
+                    "gaussian_offset_sum_sd": lambda point: point.gaussian.offset_sum,
+                    "laplace_nicv_s1": lambda point: point.loss.mean,
+                    "laplace_nicv_s1_ci95": lambda point: point.loss.half_width,
+                },
+            ),
+            summary=Table.of(
+                [point for point in points if point.parties in (PARTY_COUNTS[0], 10, PARTY_COUNTS[-1])],
+                {
+                    "who adds noise": lambda point: point.place.label,
+                    "parties": lambda point: point.parties,
+                    "sd of a count, Laplace": lambda point: point.laplace.count,
+                    "Gaussian": lambda point: point.gaussian.count,
+                    "NICV of s1": lambda point: point.loss.mean,
+                },
             ),
             notes=(
                 f"s1's shape (k = 15, d = 2) at epsilon 1 and {ROUNDS} rounds; Gaussian: delta = 1/(n ln n). NICV with "
                 f"Laplace noise, {scope.runs} runs. The papers discuss this without numbers.",
                 *scope.explain_missing(_NAMES),
             ),
-            picture=self._draw(scope, lab),
+            picture=_draw(scope, points),
         )
 
-    def _draw(self, scope: Scope, lab: Lab) -> bytes:
-        sets = scope.find_sets(_NAMES)
-        figure = make_figure(4.2 * (2 + len(sets)), 4.6)
-        panels = figure.subplots(1, 2 + len(sets))
-        _draw_deviations(panels[0], "laplace")
-        _draw_deviations(panels[1], "gaussian")
-        for axes, data in zip(panels[2:], sets, strict=True):
-            for place in PLACES:
-                cells = [lab.cell(self._list_point(scope, data, place, parties)) for parties in scope.party_counts]
-                means, widths = [cell.loss.mean for cell in cells], [cell.loss.half_width for cell in cells]
-                draw_line(
-                    axes, scope.party_counts, means, widths, label=place.label, color=place.colour, linestyle=place.dash
-                )
-            tidy_axes(axes, title=f"NICV of {data.label}, Laplace, {scope.runs} runs", x="parties", y="NICV")
-            _set_ticks(axes)
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=8.5, frameon=False)
-        figure.suptitle("Who adds the noise, at epsilon 1 for all: error against the number of parties", fontsize=10)
-        return save_figure(figure)
+
+def _list_runs(scope: Scope, data: FileSet, place: _Place, parties: int) -> list[Trial]:
+    return [
+        Trial(
+            data=data,
+            method="sound",
+            run=run,
+            epsilon=_EPSILON,
+            noise="laplace",
+            placement=place.make(parties),
+            parties=parties,
+        )
+        for run in range(scope.runs)
+    ]
 
 
-def _draw_deviations(axes: Axes, noise: NoiseKind) -> None:
+def _measure(scope: Scope, lab: TrialLab, place: _Place, parties: int) -> _Point:
+    sets = scope.find_sets(_NAMES) if parties in scope.party_counts else ()
+    losses = [Cell.of(lab.scores(_list_runs(scope, data, place, parties))).loss for data in sets]
+    return _Point(
+        place=place,
+        parties=parties,
+        laplace=measure_deviations(place, parties, "laplace"),
+        gaussian=measure_deviations(place, parties, "gaussian"),
+        loss=losses[0] if losses else Estimate.of([]),
+    )
+
+
+def _draw(scope: Scope, points: Sequence[_Point]) -> bytes:
+    sets = scope.find_sets(_NAMES)
+    figure = drawing.make_figure(4.2 * (2 + len(sets)), 4.6)
+    panels = figure.subplots(1, 2 + len(sets))
     for place in PLACES:
-        if place.laplace_only and noise == "gaussian":
-            continue
-        values = [measure_deviations(place, parties, noise).count for parties in PARTY_COUNTS]
-        style = {"color": place.colour, "linestyle": place.dash, "label": place.label}
-        axes.plot(PARTY_COUNTS, values, marker="o", markersize=3.2, linewidth=1.6, **style)  # type: ignore[arg-type]
-    tidy_axes(axes, title=f"Standard deviation of a count, {noise.title()}", x="parties", y="records")
-    _set_ticks(axes)
+        own = [point for point in points if point.place == place]
+        curves = (
+            [(point.parties, Estimate.exact(point.laplace.count)) for point in own],
+            [(point.parties, Estimate.exact(point.gaussian.count)) for point in own],
+            [(point.parties, point.loss) for point in own],
+        )
+        for axes, curve in zip(panels, curves, strict=False):
+            known = [(parties, drawn) for parties, drawn in curve if math.isfinite(drawn.mean)]
+            drawing.draw_line(
+                axes,
+                [parties for parties, _ in known],
+                [drawn.mean for _, drawn in known],
+                [drawn.half_width for _, drawn in known],
+                label=place.label,
+                color=place.colour,
+                linestyle=place.dash,
+            )
+    titles = ["Standard deviation of a count, Laplace", "Standard deviation of a count, Gaussian"]
+    titles += [f"NICV of {data.label}, Laplace, {scope.runs} runs" for data in sets]
+    for axes, title, unit in zip(panels, titles, ("records", "records", "NICV"), strict=False):
+        drawing.tidy_axes(axes, title=title, x="parties", y=unit)
+        _set_ticks(axes)
+    head = "Who adds the noise, at epsilon 1 for all: error against the number of parties"
+    return drawing.finish_figure(figure, head, legend_columns=3)
 
 
 def _set_ticks(axes: Axes) -> None:
@@ -230,18 +236,6 @@ def _set_ticks(axes: Axes) -> None:
     from matplotlib.ticker import NullLocator  # noqa: PLC0415 (optional)
 
     axes.set_xscale("log")
-    set_loss_ticks(axes)
+    drawing.set_loss_ticks(axes)
     axes.set_xticks(PARTY_COUNTS, [str(parties) for parties in PARTY_COUNTS])
     axes.xaxis.set_minor_locator(NullLocator())
-
-
-_COLUMNS = (
-    "placement",
-    "parties",
-    "laplace_count_sd",
-    "laplace_offset_sum_sd",
-    "gaussian_count_sd",
-    "gaussian_offset_sum_sd",
-    "laplace_nicv_s1",
-    "laplace_nicv_s1_ci95",
-)

@@ -2,7 +2,8 @@
 
 CPU of the whole process between two requests of the coordinator is one round: the parties unmask the last sum, move the
 centres, assign and mask; the coordinator adds up and adds noise. Drawing the noise is timed apart, for it is exact and
-takes longer than all the rest of a small round.
+takes longer than all the rest of a small round. Each round is one request to each party and one reply, so a network
+adds two delays to it. On three machines the parties would work at the same time.
 """
 
 from __future__ import annotations
@@ -10,18 +11,29 @@ from __future__ import annotations
 import itertools
 import time
 from dataclasses import dataclass
+from statistics import fmean
 
 from cloister.crypto import Identity, SeededEntropy
-from cloister.kmeans.assignment import Assignment
+from cloister.kmeans import Assignment
+from cloister.privacy.mechanisms import Noise
 from cloister.privacy.release import NoiseDuty
-from cloister.privacy.samplers import ExactSampler, Noise, OnProgress
-from cloister.protocols.multiparty_lloyd import CODEC, Agreement, LloydParty, NoisePlan, Outcome, coordinate
-from cloister.protocols.synopsis import NoBooks
+from cloister.privacy.samplers import ExactSampler, OnProgress
+from cloister.protocols.guided_sums import NoBooks
+from cloister.protocols.multiparty_lloyd import (
+    CODEC,
+    Agreement,
+    LloydParty,
+    LloydState,
+    NoisePlan,
+    Outcome,
+    coordinate,
+)
 from cloister.records import ArrayRecords, FloatArray, IntArray
-from cloister.roles import Coordinator
-from cloister.runtime import LocalRun, run_local
-from papers.fastlloyd.datasets import load_points
-from papers.fastlloyd.trials import Trial, cap_records, make_plan
+from cloister.roles import Coordinator, Seat
+from cloister.runtime import NETWORKS, LocalRun, run_local
+from papers.fastlloyd.datasets import DataSet, load_points
+from papers.fastlloyd.trials import Method, Trial, TrialLab, cap_records, make_plan
+from papers.lab.products import Estimate
 
 _SESSION = bytes(16)
 _PARTIES = 2
@@ -43,6 +55,33 @@ class Traffic:
     up: float
     down: float
     ring_bits: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundTime:
+    """Means over sessions, and bytes."""
+
+    cpu_ms: Estimate
+    noise_ms: Estimate
+    traffic: Traffic
+
+
+def measure_round(data: DataSet, method: Method, epsilon: float, sessions: int, lab: TrialLab, label: str) -> RoundTime:
+    """Run this many sessions after a warm-up, and report each to the lab."""
+    trials = [Trial(data=data, method=method, run=run, epsilon=epsilon) for run in range(sessions)]
+    cpu_ms, noise_ms = [], []
+    time_rounds(trials[0], iterations=2)  # compiled kernels are loaded, data is in memory
+    for trial in trials:
+        costs = time_rounds(trial)
+        cpu_ms.append(fmean(cost.cpu_ms for cost in costs))
+        noise_ms.append(fmean(cost.noise_ms for cost in costs))
+        lab.tick(label)
+    return RoundTime(cpu_ms=Estimate.of(cpu_ms), noise_ms=Estimate.of(noise_ms), traffic=count_traffic(trials[0]))
+
+
+def compute_round_trip_ms(network: str) -> float:
+    """What a network adds to a round: a request and a reply; the rows used here have no bandwidth and no jitter."""
+    return 2.0 * NETWORKS[network].delay_ms
 
 
 class _TimedSampler:
@@ -134,14 +173,19 @@ def _run(
     duty = NoiseDuty(charger=NoBooks(), sampler=sampler)
     parties = [
         LloydParty(
-            number=number,
+            seat=Seat(
+                number=number,
+                identity=identities[number - 1],
+                entropy=SeededEntropy(trial.run, f"party {number}"),
+                session=_SESSION,
+            ),
             agreement=agreement,
-            records=ArrayRecords(points[number - 1 :: _PARTIES]),
-            identity=identities[number - 1],
-            entropy=SeededEntropy(trial.run, f"party {number}"),
-            session=_SESSION,
-            assignment=assignment,
-            duty=duty,
+            state=LloydState(
+                agreement=agreement,
+                records=ArrayRecords(points[number - 1 :: _PARTIES]),
+                assignment=assignment,
+                duty=duty,
+            ),
         )
         for number in (1, 2)
     ]

@@ -5,33 +5,19 @@ A silhouette needs all pairs of records. It is taken on a seeded sample, the sam
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from cloister.protocols.fastlloyd.published import AssignmentKind
-from papers.fastlloyd.datasets import FileSet, load_points
-from papers.fastlloyd.drawing import (
-    BLUE,
-    GREEN,
-    GREY,
-    RED,
-    draw_line,
-    make_figure,
-    save_figure,
-    set_epsilon_ticks,
-    tidy_axes,
-)
-from papers.fastlloyd.lab import Lab
+from cloister.kmeans import AssignmentKind
+from papers.fastlloyd.datasets import FileSet, Scope, load_points
 from papers.fastlloyd.lines import FAILS, WARNING
-from papers.fastlloyd.printed_thesis import EMPTY_ON_BIRCH2
-from papers.fastlloyd.products import Product, Table, Value
-from papers.fastlloyd.scope import Scope
-from papers.fastlloyd.trials import Method, Trial
+from papers.fastlloyd.printed import EMPTY_ON_BIRCH2
+from papers.fastlloyd.trials import Cell, Method, Score, Trial, TrialLab
+from papers.lab import drawing
+from papers.lab.paper import Artefact
+from papers.lab.products import Product, Table
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-_PROTOCOLS: tuple[tuple[str, Method], ...] = (("NMA", "mna"), ("AMN", "amn"))
+_PROTOCOLS: dict[str, Method] = {"NMA": "mna", "AMN": "amn"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,102 +48,96 @@ class _Setting:
 
 
 _SETTINGS = (
-    _Setting(label="unconstrained, no privacy", constrained=False, private=False, colour=GREY),
-    _Setting(label="constrained, no privacy", constrained=True, private=False, colour=GREEN),
-    _Setting(label="unconstrained, private", constrained=False, private=True, colour=BLUE),
-    _Setting(label="constrained, private", constrained=True, private=True, colour=RED),
+    _Setting(label="unconstrained, no privacy", constrained=False, private=False, colour=drawing.GREY),
+    _Setting(label="constrained, no privacy", constrained=True, private=False, colour=drawing.GREEN),
+    _Setting(label="unconstrained, private", constrained=False, private=True, colour=drawing.BLUE),
+    _Setting(label="constrained, private", constrained=True, private=True, colour=drawing.RED),
 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class SilhouetteFigure:
-    """One data set."""
+class _Point:
+    """The runs of one setting under one protocol, at one epsilon; None without privacy."""
 
-    name: str
-    data_name: str
+    data: FileSet
+    protocol: str
+    setting: _Setting
+    epsilon: float | None
+    cell: Cell
 
     @property
-    def title(self) -> str:
-        """What it shows."""
-        return f"Thesis figure {self.name.removeprefix('fig')}: silhouette against epsilon, {self.data_name} (8.5.2)"
+    def printed_empty(self) -> str | None:
+        """What the thesis says of the empty clusters."""
+        if self.data.name != "birch2":
+            return None
+        sizes = "constrained" if self.setting.constrained else "unconstrained"
+        return EMPTY_ON_BIRCH2[self.protocol.lower(), sizes, self.setting.private]
 
-    def _list_point(
-        self, scope: Scope, data: FileSet, method: Method, setting: _Setting, epsilon: float
-    ) -> list[Trial]:
-        return [
-            Trial(
-                data=data,
-                method=method,
-                run=run,
-                epsilon=epsilon if setting.private else None,
-                assignment=setting.assignment,
-                silhouette_records=scope.silhouette_records,
-            )
-            for run in range(scope.runs)
-        ]
+
+@dataclass(frozen=True, kw_only=True)
+class SilhouetteFigure(Artefact[Scope, Trial, Score]):
+    """One data set; two panels, NMA and AMN."""
+
+    data_name: str
 
     def list_trials(self, scope: Scope) -> list[Trial]:
         """Four settings under two protocols."""
         return [
             trial
             for data in scope.find_sets((self.data_name,))
-            for _, method in _PROTOCOLS
+            for protocol in _PROTOCOLS
             for setting in _SETTINGS
-            for epsilon in scope.thesis_epsilons
-            for trial in self._list_point(scope, data, method, setting, epsilon)
+            for epsilon in _list_epsilons(scope, setting)
+            for trial in _list_runs(scope, data, protocol, setting, epsilon)
         ]
 
-    def count_sessions(self, scope: Scope) -> int:
-        """None."""
-        return 0
-
-    def make(self, scope: Scope, lab: Lab) -> Product:
-        """Two panels, NMA and AMN."""
-        rows: list[tuple[Value, ...]] = []
-        summary: list[tuple[Value, ...]] = []
-        for data in scope.find_sets((self.data_name,)):
-            sample = min(scope.silhouette_records, len(load_points(data)))
-            for protocol, method in _PROTOCOLS:
-                for setting in _SETTINGS:
-                    epsilons = scope.thesis_epsilons if setting.private else scope.thesis_epsilons[:1]
-                    for epsilon in epsilons:
-                        cell = lab.cell(self._list_point(scope, data, method, setting, epsilon))
-                        shown = epsilon if setting.private else None
-                        rows.append(
-                            (
-                                data.label,
-                                protocol,
-                                setting.label,
-                                setting.guarantee,
-                                shown,
-                                cell.silhouette.mean,
-                                cell.silhouette.half_width,
-                                sample,
-                                cell.loss.mean,
-                                cell.loss.half_width,
-                                cell.empty.mean,
-                                cell.runs,
-                                cell.infeasible,
-                            )
-                        )
-                        if epsilon in (epsilons[0], epsilons[-1]):
-                            summary.append(
-                                (
-                                    protocol,
-                                    setting.label.split(",")[0],
-                                    setting.guarantee,
-                                    shown,
-                                    cell.silhouette.mean,
-                                    cell.silhouette.half_width,
-                                    cell.empty.mean,
-                                    self._find_printed(method, setting),
-                                )
-                            )
+    def make(self, scope: Scope, lab: TrialLab) -> Product:
+        """Every point; the summary has the ends of the axis."""
+        points = [
+            _Point(
+                data=data,
+                protocol=protocol,
+                setting=setting,
+                epsilon=epsilon,
+                cell=Cell.of(lab.scores(_list_runs(scope, data, protocol, setting, epsilon))),
+            )
+            for data in scope.find_sets((self.data_name,))
+            for protocol in _PROTOCOLS
+            for setting in _SETTINGS
+            for epsilon in _list_epsilons(scope, setting)
+        ]
+        ends = (scope.thesis_epsilons[0], scope.thesis_epsilons[-1], None)
         return Product(
-            table=Table(columns=_COLUMNS, rows=tuple(rows)),
-            summary=Table(
-                columns=("", "sizes", "guarantee", "epsilon", "silhouette", "± 95 %", "empty", "printed"),
-                rows=tuple(summary),
+            table=Table.of(
+                points,
+                {
+                    "data": lambda point: point.data.label,
+                    "protocol": lambda point: point.protocol,
+                    "setting": lambda point: point.setting.label,
+                    "guarantee": lambda point: point.setting.guarantee,
+                    "epsilon": lambda point: point.epsilon,
+                    "silhouette": lambda point: point.cell.silhouette.mean,
+                    "silhouette_ci95": lambda point: point.cell.silhouette.half_width,
+                    "silhouette_records": lambda point: min(scope.silhouette_records, len(load_points(point.data))),
+                    "nicv": lambda point: point.cell.loss.mean,
+                    "nicv_ci95": lambda point: point.cell.loss.half_width,
+                    "empty_clusters": lambda point: point.cell.empty.mean,
+                    "runs": lambda point: point.cell.runs,
+                    "infeasible": lambda point: point.cell.infeasible,
+                },
+            ),
+            summary=Table.of(
+                [point for point in points if point.epsilon in ends],
+                {
+                    "": lambda point: point.protocol,
+                    "sizes": lambda point: point.setting.label.split(",")[0],
+                    "guarantee": lambda point: point.setting.guarantee,
+                    "epsilon": lambda point: point.epsilon,
+                    "silhouette": lambda point: point.cell.silhouette.mean,
+                    "± 95 %": lambda point: point.cell.silhouette.half_width,
+                    "empty": lambda point: point.cell.empty.mean,
+                    "printed": lambda point: point.printed_empty,
+                },
                 words=3,
             ),
             notes=(
@@ -165,68 +145,57 @@ class SilhouetteFigure:
                 "The thesis prints no silhouettes; 'printed' are its numbers of empty clusters, of birch2 (8.5.3).",
                 *scope.explain_missing((self.data_name,)),
             ),
-            picture=self._draw(scope, lab),
+            picture=self._draw(scope, points) if points else None,
         )
 
-    def _find_printed(self, method: Method, setting: _Setting) -> str | None:
-        if self.data_name != "birch2":
-            return None
-        sizes = "constrained" if setting.constrained else "unconstrained"
-        return EMPTY_ON_BIRCH2["nma" if method == "mna" else "amn", sizes, setting.private]
-
-    def _draw(self, scope: Scope, lab: Lab) -> bytes | None:
-        sets = scope.find_sets((self.data_name,))
-        if not sets:
-            return None
-        figure = make_figure(9.6, 4.2)
-        panels = figure.subplots(1, 2, sharey=True)
-        for axes, (protocol, method) in zip(panels, _PROTOCOLS, strict=True):
-            self._draw_panel(axes, scope, lab, sets[0], method)
-            tidy_axes(
-                axes, title=f"{sets[0].label}, {protocol}", x="epsilon", y="silhouette" if protocol == "NMA" else ""
-            )
-        handles, labels = panels[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=8.5, frameon=False)
-        figure.suptitle(f"{self.title.split(':')[0]} again, {scope.runs} runs", fontsize=9, x=0.01, ha="left")
-        return save_figure(figure)
-
-    def _draw_panel(self, axes: Axes, scope: Scope, lab: Lab, data: FileSet, method: Method) -> None:
-        for setting in _SETTINGS:
-            cells = [
-                lab.cell(self._list_point(scope, data, method, setting, epsilon)) for epsilon in scope.thesis_epsilons
-            ]
-            means = [cell.silhouette.mean for cell in cells]
-            widths = [cell.silhouette.half_width for cell in cells]
-            style = {"linestyle": "-" if setting.private else "--", "marker": "o" if setting.private else ""}
-            draw_line(
-                axes,
-                scope.thesis_epsilons,
-                means,
-                widths,
-                label=setting.legend,
-                color=setting.colour,
-                signed=True,
-                **style,
-            )
-        set_epsilon_ticks(axes, scope.thesis_epsilons)
+    def _draw(self, scope: Scope, points: Sequence[_Point]) -> bytes:
+        figure = drawing.make_figure(9.6, 4.2)
+        epsilons = scope.thesis_epsilons
+        for axes, protocol in zip(figure.subplots(1, 2, sharey=True), _PROTOCOLS, strict=True):
+            for setting in _SETTINGS:
+                drawn = [p.cell.silhouette for p in points if (p.protocol, p.setting) == (protocol, setting)]
+                drawn = drawn if setting.private else drawn * len(epsilons)
+                drawing.draw_line(
+                    axes,
+                    epsilons,
+                    [each.mean for each in drawn],
+                    [each.half_width for each in drawn],
+                    label=setting.legend,
+                    color=setting.colour,
+                    signed=True,
+                    linestyle="-" if setting.private else "--",
+                    marker="o" if setting.private else "",
+                )
+            drawing.set_epsilon_ticks(axes, epsilons)
+            title = f"{points[0].data.label}, {protocol}"
+            drawing.tidy_axes(axes, title=title, x="epsilon", y="silhouette" if protocol == "NMA" else "")
+        head = f"{self.title.split(':')[0]} again, {scope.runs} runs"
+        return drawing.finish_figure(figure, head, legend_columns=2)
 
 
-_COLUMNS = (
-    "data",
-    "protocol",
-    "setting",
-    "guarantee",
-    "epsilon",
-    "silhouette",
-    "silhouette_ci95",
-    "silhouette_records",
-    "nicv",
-    "nicv_ci95",
-    "empty_clusters",
-    "runs",
-    "infeasible",
-)
-FIGURES = tuple(
-    SilhouetteFigure(name=name, data_name=data)
+def _list_epsilons(scope: Scope, setting: _Setting) -> tuple[float | None, ...]:
+    return scope.thesis_epsilons if setting.private else (None,)
+
+
+def _list_runs(scope: Scope, data: FileSet, protocol: str, setting: _Setting, epsilon: float | None) -> list[Trial]:
+    return [
+        Trial(
+            data=data,
+            method=_PROTOCOLS[protocol],
+            run=run,
+            epsilon=epsilon,
+            assignment=setting.assignment,
+            silhouette_records=scope.silhouette_records,
+        )
+        for run in range(scope.runs)
+    ]
+
+
+SILHOUETTE_FIGURES = tuple(
+    SilhouetteFigure(
+        name=name,
+        title=f"Thesis figure {name.removeprefix('fig')}: silhouette against epsilon, {data} (8.5.2)",
+        data_name=data,
+    )
     for name, data in (("fig8.5", "adult"), ("fig8.6", "birch2"), ("fig8.7", "iris"))
 )

@@ -1,27 +1,28 @@
-"""The evaluation of FedDP-KMeans (seed 002_baaed074ce95c6f8, section 5 and appendices G and H), run again.
+"""The evaluation of FedDP-KMeans (section 5 and appendices G and H), run again.
 
 Figures 1, 2, 5 and 6 on the paper's mixtures, figures 1 to 4 and 7 to 9 on real data where the user has the files, and
 Tables 2 to 5. Every method runs in one harness: ours, the published one, its baselines, k-FED and the optimum.
 
-Reading order: :mod:`.datasets`, :mod:`.trials` (what is run), :mod:`.noise_desk`, :mod:`.starts` and :mod:`.lloyds`
-(the baselines), :mod:`.published` (the paper's algorithm), :mod:`.protocol_runs` (ours), :mod:`.runs` (one run),
-:mod:`.lab` (many), :mod:`.scope` (how much is run), :mod:`.lines`, :mod:`.pareto` and :mod:`.points` (what runs come
-to), :mod:`.printed` and :mod:`.peers`, :mod:`.cards`, :mod:`.cost_figures` with :mod:`.cost_picture`,
-:mod:`.budget_tables`, :mod:`.catalogue` and :mod:`.production`.
+Reading order: :mod:`.datasets`, :mod:`.noise`, :mod:`.baselines`, :mod:`.published` (the paper's algorithm),
+:mod:`.trials` (one run), :mod:`.scope` (how much is run), :mod:`.comparison` (what runs come to), :mod:`.printed`,
+:mod:`.cost_figures` and :mod:`.budget_tables`.
 
 Nothing here is private: noise is seeded, and the same command gives the same numbers on any number of processes, but
 for CPU seconds.
 """
 
-from papers.feddp.catalogue import FEDDP_ARTEFACTS, FeddpArtefact, choose_feddp_artefacts
-from papers.feddp.production import reproduce_feddp
-from papers.feddp.scope import FeddpScope, make_feddp_scope
+from papers.feddp.budget_tables import BUDGET_TABLES
+from papers.feddp.cost_figures import COST_FIGURES
+from papers.feddp.scope import Scope
+from papers.feddp.trials import score_trial
+from papers.lab.paper import Paper
 
-__all__ = [
-    "FEDDP_ARTEFACTS",
-    "FeddpArtefact",
-    "FeddpScope",
-    "choose_feddp_artefacts",
-    "make_feddp_scope",
-    "reproduce_feddp",
-]
+PAPER = Paper(
+    title="FedDP-KMeans",
+    artefacts=(*COST_FIGURES, *BUDGET_TABLES),
+    scope=Scope(),
+    score_trial=score_trial,
+    # By data, which a process keeps; the longest first, so that none is left alone with one at the end.
+    order=lambda trial: (trial.data.label, trial.method not in ("k-fed", "optimal"), trial.method),
+    needs={"dp_accounting": "composing Laplace with Gaussian releases"},
+)

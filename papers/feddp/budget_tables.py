@@ -8,14 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cloister.privacy.units import Unit
-from papers.fastlloyd.products import Product, Table, Value
+from papers.feddp import printed
+from papers.feddp.comparison import PUBLISHED, Comparison, compare, list_comparison
 from papers.feddp.datasets import DataSet
-from papers.feddp.lab import FeddpLab
-from papers.feddp.lines import PUBLISHED
-from papers.feddp.points import Comparison, compare, list_comparison
-from papers.feddp.printed import TABLE_2, TABLE_3, TABLE_4, TABLE_5
-from papers.feddp.scope import FeddpScope
-from papers.feddp.trials import Trial
+from papers.feddp.scope import Scope
+from papers.feddp.trials import Score, Trial, TrialLab
+from papers.lab.paper import Artefact
+from papers.lab.products import Product, Table, Value
 
 _STEPS = (0, 1, 2)
 _NOTE = (
@@ -37,34 +36,28 @@ def _share_steps(comparison: Comparison) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BudgetTable:
+class BudgetTable(Artefact[Scope, Trial, Score]):
     """One of the tables."""
 
-    name: str
-    title: str
     unit: Unit
     columns: tuple[str, ...]
     printed: Mapping[str, tuple[float, ...]] = field(repr=False)
     measure: Callable[[Comparison], tuple[float, ...]] = field(repr=False)
 
-    def list_trials(self, scope: FeddpScope) -> list[Trial]:
+    def list_trials(self, scope: Scope) -> list[Trial]:
         """Those of the level's figures."""
         return [trial for data in self._list_data(scope) for trial in list_comparison(data, scope)]
 
-    def count_sessions(self, scope: FeddpScope) -> int:
-        """None is timed."""
-        return 0
-
-    def make(self, scope: FeddpScope, lab: FeddpLab) -> Product:
+    def make(self, scope: Scope, lab: TrialLab) -> Product:
         """Ours beside the printed numbers; a printed data set that was not given has no numbers of ours."""
         rows: list[tuple[Value, ...]] = []
         summary: list[tuple[Value, ...]] = []
         blank = (None,) * len(self.columns)
         measured = {data.label: self.measure(compare(data, scope, lab)) for data in self._list_data(scope)}
         for label in dict.fromkeys([*measured, *self.printed]):
-            ours, printed = measured.get(label), self.printed.get(label)
-            rows.append((label, *(ours or blank), *(printed or blank)))
-            summary.append((label, *(_pair(ours, printed, place) for place in range(len(self.columns)))))
+            ours, theirs = measured.get(label), self.printed.get(label)
+            rows.append((label, *(ours or blank), *(theirs or blank)))
+            summary.append((label, *(_pair(ours, theirs, place) for place in range(len(self.columns)))))
         return Product(
             table=Table(
                 columns=("data", *self.columns, *(f"printed_{name}" for name in self.columns)), rows=tuple(rows)
@@ -73,15 +66,15 @@ class BudgetTable:
             notes=("Ours, and what is printed in brackets.", _NOTE),
         )
 
-    def _list_data(self, scope: FeddpScope) -> tuple[DataSet, ...]:
+    def _list_data(self, scope: Scope) -> tuple[DataSet, ...]:
         if self.unit is Unit.RECORD:
             return (scope.silo, *scope.census)
         return (*scope.devices, *scope.questions)
 
 
-def _pair(ours: tuple[float, ...] | None, printed: tuple[float, ...] | None, place: int) -> str:
+def _pair(ours: tuple[float, ...] | None, theirs: tuple[float, ...] | None, place: int) -> str:
     own = "-" if ours is None else f"{ours[place]:.2f}"
-    return own if printed is None else f"{own} ({printed[place]:.2f})"
+    return own if theirs is None else f"{own} ({theirs[place]:.2f})"
 
 
 _SPLIT_COLUMNS = ("eps_1", "eps_2", "eps_3G", "eps_3L")
@@ -93,7 +86,7 @@ BUDGET_TABLES = (
         title="Table 2: shares of epsilon_init, record level (FedDP-KMeans G.4)",
         unit=Unit.RECORD,
         columns=_SPLIT_COLUMNS,
-        printed=TABLE_2,
+        printed=printed.TABLE_2,
         measure=_share_budget,
     ),
     BudgetTable(
@@ -101,7 +94,7 @@ BUDGET_TABLES = (
         title="Table 3: shares of epsilon_init, client level (FedDP-KMeans G.4)",
         unit=Unit.CLIENT,
         columns=_SPLIT_COLUMNS,
-        printed=TABLE_3,
+        printed=printed.TABLE_3,
         measure=_share_budget,
     ),
     BudgetTable(
@@ -109,7 +102,7 @@ BUDGET_TABLES = (
         title="Table 4: steps of FedDP-Lloyds of Pareto-optimal results, record level (FedDP-KMeans G.4)",
         unit=Unit.RECORD,
         columns=_STEP_COLUMNS,
-        printed=TABLE_4,
+        printed=printed.TABLE_4,
         measure=_share_steps,
     ),
     BudgetTable(
@@ -117,7 +110,7 @@ BUDGET_TABLES = (
         title="Table 5: steps of FedDP-Lloyds of Pareto-optimal results, client level (FedDP-KMeans G.4)",
         unit=Unit.CLIENT,
         columns=_STEP_COLUMNS,
-        printed=TABLE_5,
+        printed=printed.TABLE_5,
         measure=_share_steps,
     ),
 )

@@ -1,26 +1,46 @@
-"""Figures 1 to 9: cost against total epsilon, on mixtures and, where their files are given, on real data."""
+"""Figures 1 to 9: cost against total epsilon, on mixtures and, where their files are given, on real data.
+
+Drawn twice: each method's Pareto front as the paper has it, and its excess over the optimum.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from papers.fastlloyd.products import Product, Table, Value
-from papers.feddp.cards import write_k_fed_card
-from papers.feddp.cost_picture import draw_comparisons
+import numpy as np
+
+from papers.feddp.comparison import (
+    ALL_LINES,
+    AS_SHIPPED,
+    OPTIMAL,
+    PUBLISHED,
+    Comparison,
+    Line,
+    Peers,
+    Point,
+    compare,
+    list_comparison,
+    load_peers,
+)
 from papers.feddp.datasets import DataSet
-from papers.feddp.lab import FeddpLab
-from papers.feddp.lines import ALL_LINES, AS_SHIPPED, OPTIMAL, PUBLISHED, Line
-from papers.feddp.peers import Peers, load_peers
-from papers.feddp.points import Comparison, compare, list_comparison
-from papers.feddp.scope import FeddpScope
-from papers.feddp.trials import Split, Trial
+from papers.feddp.scope import Scope
+from papers.feddp.trials import Score, Trial, TrialLab
+from papers.lab import drawing
+from papers.lab.k_fed import write_k_fed_card
+from papers.lab.paper import Artefact
+from papers.lab.products import Product, Table, Value
 
-_COLUMNS = (
-    "data", "level", "method", "guarantee", "epsilon", "lloyd_steps", "split_projection", "split_weights", "split_sums",
-    "split_counts", "cost", "cost_ci95", "excess", "accuracy", "cpu_s", "runs", "pareto", "authors_excess",
-    "as_shipped_excess",
-)  # fmt: skip
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_COST_SPAN = 12.0
+"""The paper's axis shows costs up to about so much above the optimum, of a mixture; some lines leave it."""
+
+_LEAST_EXCESS = 1e-5
+"""Where shades end: a logarithmic axis has no place for less, and a local optimum can beat the one called optimal."""
+
 _NOTES = (
     "Shown: cost above that of Optimal, and the cost of Optimal; cost is the squared distance to the nearest centre, a "
     "record. At each epsilon the best of the settings that were tried, by the mean of its runs; CPU: of one run, "
@@ -34,70 +54,67 @@ _NOTES = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class CostFigure:
+class CostFigure(Artefact[Scope, Trial, Score]):
     """One of the figures; ``missing`` says what real data would have been in it."""
 
-    name: str
-    title: str
-    choose_data: Callable[[FeddpScope], tuple[DataSet, ...]] = field(repr=False)
+    choose_data: Callable[[Scope], tuple[DataSet, ...]] = field(repr=False)
     missing: str = ""
 
-    def list_trials(self, scope: FeddpScope) -> list[Trial]:
+    def list_trials(self, scope: Scope) -> list[Trial]:
         """All runs of all methods."""
         return [trial for data in self.choose_data(scope) for trial in list_comparison(data, scope)]
 
-    def count_sessions(self, scope: FeddpScope) -> int:
-        """None is timed apart: every run tells its CPU seconds."""
-        return 0
-
-    def make(self, scope: FeddpScope, lab: FeddpLab) -> Product:
+    def make(self, scope: Scope, lab: TrialLab) -> Product:
         """Ours beside the authors'."""
         comparisons = [compare(data, scope, lab) for data in self.choose_data(scope)]
         peers = load_peers(scope.peers)
-        absent = scope.folktables is None if "folktables" in self.missing else scope.stackoverflow is None
-        notes = (f"{self.missing}",) if self.missing and absent else ()
+        absent = scope.folktables is None if self.missing == _FOLKTABLES else scope.stackoverflow is None
+        notes = (self.missing,) if self.missing and absent else ()
         if comparisons:
             card = write_k_fed_card(comparisons[0].data.unit)
             notes = (*_NOTES, f"k-FED: {card.plain_words}", *notes)
         return Product(
-            table=Table(columns=_COLUMNS, rows=tuple(row for each in comparisons for row in _write_rows(each, peers))),
+            table=_tabulate(comparisons, peers),
             summary=_summarise(comparisons, scope.epsilons, peers),
             notes=notes,
-            picture=draw_comparisons(self.title, comparisons, peers) if comparisons else None,
+            picture=_draw(self.title, comparisons, peers) if comparisons else None,
         )
 
 
-def _write_rows(comparison: Comparison, peers: Peers) -> list[tuple[Value, ...]]:
+def _tabulate(comparisons: Sequence[Comparison], peers: Peers) -> Table:
     """Every setting of every method."""
-    fronts = {line.method: comparison.front(line) for line in ALL_LINES}
-    rows = []
-    for point in comparison.points:
-        is_published = point.line == PUBLISHED
-        rows.append(
-            (
-                comparison.data.label,
-                comparison.data.unit.value,
-                point.line.method,
-                point.line.guarantee,
-                point.setting.epsilon,
-                point.setting.steps,
-                *_write_split(point.setting.split),
-                point.cost.mean,
-                point.cost.half_width,
-                point.excess,
-                point.accuracy,
-                point.cpu_s,
-                point.runs,
-                int(point in fronts[point.line.method]),
-                peers.find(comparison.data, point.line.peer, point.setting.epsilon),
-                peers.find(comparison.data, AS_SHIPPED, point.setting.epsilon) if is_published else None,
-            )
-        )
-    return rows
+    fronts = {id(point) for comparison in comparisons for line in ALL_LINES for point in comparison.front(line)}
 
+    def find_peer(point: Point, method: str) -> float | None:
+        return peers.find(point.setting.data, method, point.setting.epsilon)
 
-def _write_split(split: Split | None) -> tuple[Value, ...]:
-    return (None,) * 4 if split is None else split.shares
+    def find_share(point: Point, place: int) -> float | None:
+        return None if point.setting.split is None else point.setting.split.shares[place]
+
+    return Table.of(
+        [point for comparison in comparisons for point in comparison.points],
+        {
+            "data": lambda point: point.setting.data.label,
+            "level": lambda point: point.setting.data.unit.value,
+            "method": lambda point: point.line.method,
+            "guarantee": lambda point: point.line.guarantee,
+            "epsilon": lambda point: point.setting.epsilon,
+            "lloyd_steps": lambda point: point.setting.steps,
+            "split_projection": lambda point: find_share(point, 0),
+            "split_weights": lambda point: find_share(point, 1),
+            "split_sums": lambda point: find_share(point, 2),
+            "split_counts": lambda point: find_share(point, 3),
+            "cost": lambda point: point.cost.mean,
+            "cost_ci95": lambda point: point.cost.half_width,
+            "excess": lambda point: point.excess,
+            "accuracy": lambda point: point.accuracy,
+            "cpu_s": lambda point: point.cpu_s,
+            "runs": lambda point: point.runs,
+            "pareto": lambda point: int(id(point) in fronts),
+            "authors_excess": lambda point: find_peer(point, point.line.peer),
+            "as_shipped_excess": lambda point: find_peer(point, AS_SHIPPED) if point.line == PUBLISHED else None,
+        },
+    )
 
 
 def _summarise(comparisons: Sequence[Comparison], epsilons: tuple[float, ...], peers: Peers) -> Table:
@@ -138,8 +155,68 @@ def _shorten(excess: float | None) -> str | None:
     return None if excess is None else f"{excess:.2g}" if abs(excess) < 0.1 else f"{excess:.3g}"
 
 
-_FOLKTABLES = "US census: left out, folktables' files were not given. Give them with --folktables."
-_QUESTIONS = "Stack Overflow: left out, its embedded questions were not given. Give them with --stackoverflow."
+def _draw(title: str, comparisons: Sequence[Comparison], peers: Peers) -> bytes:
+    """Draw two panels for each data set, cost and excess; returns a PNG file."""
+    figure = drawing.make_figure(10.4, 3.9 * len(comparisons) + 0.5)
+    has_rings = False
+    grid = figure.subplots(len(comparisons), 2, squeeze=False)
+    for row, comparison in zip(grid, comparisons, strict=True):
+        epsilons = tuple(sorted({p.setting.epsilon for p in comparison.points if p.setting.epsilon is not None}))
+        for line in ALL_LINES:
+            _draw_front(row[0], comparison, line, above=0.0)
+            if line != OPTIMAL:
+                _draw_front(row[1], comparison, line, above=comparison.optimum)
+                has_rings |= _draw_peers(row[1], comparison, line, epsilons, peers)
+        label = comparison.data.label
+        drawing.tidy_axes(row[0], title=label, x="total epsilon", y="k-means cost a record")
+        drawing.tidy_axes(row[1], title=f"{label}, logarithmic", x="total epsilon", y="cost above the optimum")
+        for axes in row:
+            drawing.set_epsilon_ticks(axes, epsilons)
+        _limit_cost(row[0], comparison)
+        drawing.set_loss_ticks(row[1])
+    legend = "Shades: from the best to the worst run."
+    if has_rings:
+        legend += " Rings: the authors' code (for Cloister: a study) on another draw."
+    return drawing.finish_figure(figure, f"{title}. {legend}", legend_columns=4)
+
+
+def _draw_front(axes: Axes, comparison: Comparison, line: Line, *, above: float) -> None:
+    """Draw the Pareto front of a method, or a level where it has no epsilon."""
+    front = comparison.front(line)
+    if not line.private:
+        axes.axhline(front[0].cost.mean - above, label=line.label, **line.style)
+        return
+    epsilons = np.array([point.setting.epsilon for point in front], dtype=np.float64)
+    means = np.array([point.cost.mean for point in front]) - above
+    least = np.array([point.least for point in front]) - above
+    most = np.array([point.most for point in front]) - above
+    axes.plot(epsilons, means, label=line.label, marker="o", markersize=3.2, **line.style)
+    axes.fill_between(epsilons, np.maximum(least, _LEAST_EXCESS), most, color=line.colour, alpha=0.12, linewidth=0)
+
+
+def _draw_peers(axes: Axes, comparison: Comparison, line: Line, epsilons: tuple[float, ...], peers: Peers) -> bool:
+    """Draw what the authors' code reached as rings; return whether there are any."""
+    found = [(epsilon, peers.find(comparison.data, line.peer, epsilon)) for epsilon in epsilons]
+    known = [(epsilon, excess) for epsilon, excess in found if excess is not None and excess > 0]
+    if known:
+        axes.plot(*zip(*known, strict=True), "o", color=line.colour, markerfacecolor="white", markersize=4.5, zorder=1)
+    return bool(known)
+
+
+def _limit_cost(axes: Axes, comparison: Comparison) -> None:
+    """Show what the paper's axis shows: nothing far above the starts without a client's help."""
+    costs = np.array([point.cost.mean for point in comparison.points])
+    span = min(float(costs.max() - comparison.optimum), _COST_SPAN if comparison.optimum > _COST_SPAN else np.inf)
+    axes.set_ylim(comparison.optimum - 0.06 * span, comparison.optimum + 1.05 * max(span, 1e-9))
+
+
+_FOLKTABLES = (
+    "US census: left out, folktables' files were not found. Put them into the folder folktables of the data sets."
+)
+_QUESTIONS = (
+    "Stack Overflow: left out, its embedded questions were not found. Put them into the folder stackoverflow of the "
+    "data sets."
+)
 
 COST_FIGURES = (
     CostFigure(

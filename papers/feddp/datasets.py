@@ -32,7 +32,7 @@ _GRID = FixedPoint(16)
 
 @dataclass(frozen=True, kw_only=True)
 class MixtureSet:
-    """Ten Gaussians in 100 dimensions (G.1); ``number`` tells mixtures apart, which share nothing then."""
+    """Ten Gaussians in 100 dimensions (G.1); ``number`` distinguishes mixtures, which then share nothing."""
 
     clients: int
     records_each: int

@@ -1,6 +1,8 @@
-"""What FedDP-KMeans (seed 002_baaed074ce95c6f8) prints: Tables 1 to 5 (appendix G), and what section 5 says.
+"""What FedDP-KMeans prints, transcribed: Tables 1 to 5 (appendix G), and what section 5 says.
 
-The figures themselves are pictures without numbers in the text.
+"Differentially Private Federated k-Means with Server-Side Data", the anonymous submission that Jonathan Scott,
+Christoph H. Lampert and David Saulpic published in 2025. The figures themselves are pictures without numbers in the
+text.
 """
 
 from __future__ import annotations

@@ -18,12 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from cloister.crypto import Stream
-from cloister.kmeans.kernel import nearest
-from cloister.kmeans.lloyd import weighted_kmeans
+from cloister.kmeans import nearest, weighted_kmeans
 from cloister.privacy.samplers import Sampler
 from cloister.privacy.units import Budget, Unit
 from cloister.records import FloatArray, IntArray
-from papers.feddp.lloyds import (
+from papers.feddp.baselines import (
     LONGEST,
     PRETENDED_CLIENTS,
     Bounds,
@@ -36,8 +35,7 @@ from papers.feddp.lloyds import (
     run_round,
     sum_clusters,
 )
-from papers.feddp.noise_desk import LabelArray, NoiseDesk, Step, plan_releases
-from papers.feddp.trials import Split
+from papers.feddp.noise import LabelArray, PlannedNoise, Step, plan_releases
 
 _RECORD_LONGEST = 2**13
 """Of a record, before its outer product: sums of products of 2^27 records are exact in doubles."""
@@ -45,7 +43,22 @@ _RESTARTS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublishedPlan:
+class Split:
+    """Shares of epsilon_init for Algorithm 1's releases: projection, weights, sums and counts (G.4)."""
+
+    projection: float
+    weights: float
+    sums: float
+    counts: float
+
+    @property
+    def shares(self) -> tuple[float, float, float, float]:
+        """In the order of Tables 2 and 3."""
+        return (self.projection, self.weights, self.sums, self.counts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
     """Public values.
 
     Parameters
@@ -74,8 +87,8 @@ class PublishedPlan:
         return self.budget.unit is Unit.CLIENT
 
 
-def run_published_feddp(
-    parts: Sequence[FloatArray], server: FloatArray, plan: PublishedPlan, *, sampler: Sampler, stream: Stream
+def run_feddp(
+    parts: Sequence[FloatArray], server: FloatArray, plan: Plan, *, sampler: Sampler, stream: Stream
 ) -> FloatArray:
     """Run Algorithm 1 and T rounds of Algorithm 2; return the centres.
 
@@ -103,10 +116,10 @@ def run_published_feddp(
     # Nonempty clusters of a client (G.5): each adds one, so no more than k, and no more than it has records.
     means_most = min(plan.clusters, plan.client_records) if plan.is_client_level else 1
     steps = _list_steps(plan, len(server), dimensions, means_most)
-    desk = NoiseDesk(plan.budget, plan_releases(plan.budget, steps), sampler)
+    noise = PlannedNoise(plan.budget, plan_releases(plan.budget, steps), sampler)
 
-    projection = _find_projection(_release_products(parts, server, plan, radius, stream, desk), plan.clusters)
-    weights = _release_weights(parts, server, projection, plan, desk)
+    projection = _find_projection(_release_products(parts, server, plan, radius, stream, noise), plan.clusters)
+    weights = _release_weights(parts, server, projection, plan, noise)
     proxies = weighted_kmeans(
         server @ projection,
         plan.clusters,
@@ -116,18 +129,18 @@ def run_published_feddp(
     ).centres
     sums_bound = _bound_means(server, proxies, projection, plan, stream) if plan.is_client_level else radius
     centres = _release_centres(
-        parts, proxies, projection, Bounds(unit=plan.budget.unit, sums=sums_bound, counts=means_most), desk
+        parts, proxies, projection, Bounds(unit=plan.budget.unit, sums=sums_bound, counts=means_most), noise
     )
     for number in range(plan.rounds):
         bound = radius
         if plan.is_client_level:
             bound = bound_client_sums(server, centres, plan.client_records, stream.child("round", number))
         bounds = Bounds(unit=plan.budget.unit, sums=bound, counts=plan.client_records)
-        centres = run_round(parts, centres, bounds, desk)
+        centres = run_round(parts, centres, bounds, noise)
     return centres
 
 
-def _list_steps(plan: PublishedPlan, server_points: int, dimensions: int, means_most: int) -> tuple[Step, ...]:
+def _list_steps(plan: Plan, server_points: int, dimensions: int, means_most: int) -> tuple[Step, ...]:
     """All releases in order; a weight counts records, and in step 3 of the client level counts are of clusters."""
     split, unit = plan.split, plan.budget.unit
     products = LONGEST if plan.is_client_level else _RECORD_LONGEST**2
@@ -156,10 +169,10 @@ def _list_steps(plan: PublishedPlan, server_points: int, dimensions: int, means_
 def _release_products(
     parts: Sequence[FloatArray],
     server: FloatArray,
-    plan: PublishedPlan,
+    plan: Plan,
     radius: float,
     stream: Stream,
-    desk: NoiseDesk,
+    noise: PlannedNoise,
 ) -> IntArray:
     """Step 1: P^T P with noise, in any unit; its upper triangle, which has the norm of a record's |x|^2 at most."""
     upper = np.triu_indices(server.shape[1])
@@ -170,11 +183,11 @@ def _release_products(
         bound = max(float(np.linalg.norm((points.T @ points)[upper])) for points in drawn)
         for part in parts:
             total += encode_vector((part.T @ part)[upper], bound)
-        return desk.release(total)
+        return noise.release(total)
     for part in parts:
         encoded = encode_records(part, radius, _RECORD_LONGEST).astype(np.float64)
         total += (encoded.T @ encoded)[upper].astype(np.int64)  # whole numbers below 2^53: exact
-    return desk.release(total)
+    return noise.release(total)
 
 
 def _find_projection(triangle: IntArray, clusters: int) -> FloatArray:
@@ -188,7 +201,7 @@ def _find_projection(triangle: IntArray, clusters: int) -> FloatArray:
 
 
 def _release_weights(
-    parts: Sequence[FloatArray], server: FloatArray, projection: FloatArray, plan: PublishedPlan, desk: NoiseDesk
+    parts: Sequence[FloatArray], server: FloatArray, projection: FloatArray, plan: Plan, noise: PlannedNoise
 ) -> IntArray:
     """Step 2: how many records are nearest to each of the server's points, in the subspace."""
     proxies = np.ascontiguousarray(server @ projection)
@@ -196,11 +209,11 @@ def _release_weights(
     for part in parts:
         counts = np.bincount(nearest(part @ projection, proxies).labels, minlength=len(server))
         total += clip_counts(counts, plan.client_records, plan.budget.unit)
-    return desk.release(total)
+    return noise.release(total)
 
 
 def _release_centres(
-    parts: Sequence[FloatArray], proxies: FloatArray, projection: FloatArray, bounds: Bounds, desk: NoiseDesk
+    parts: Sequence[FloatArray], proxies: FloatArray, projection: FloatArray, bounds: Bounds, noise: PlannedNoise
 ) -> FloatArray:
     """Step 3: centres in the full space, of records that are near in the subspace."""
     clusters, dimensions = len(proxies), projection.shape[0]
@@ -214,7 +227,7 @@ def _release_centres(
         else:
             np.add.at(sums, labels, encode_records(part, bounds.sums, LONGEST))
             counts += own
-    return divide(desk.release(sums), desk.release(counts), bounds)
+    return divide(noise.release(sums), noise.release(counts), bounds)
 
 
 def _average(part: FloatArray, labels: LabelArray, counts: IntArray) -> FloatArray:
@@ -223,9 +236,7 @@ def _average(part: FloatArray, labels: LabelArray, counts: IntArray) -> FloatArr
     return means
 
 
-def _bound_means(
-    server: FloatArray, proxies: FloatArray, projection: FloatArray, plan: PublishedPlan, stream: Stream
-) -> float:
+def _bound_means(server: FloatArray, proxies: FloatArray, projection: FloatArray, plan: Plan, stream: Stream) -> float:
     """A clip bound for the means of a client: the largest norm among pretended clients."""
     draws = stream.child("means")
     norms = []

@@ -1,18 +1,17 @@
-"""How much is run: as the paper, or a minute's worth; and where the real data sets are."""
+"""How much is run: as the paper, or a minute's worth; on mixtures, and on real data where it is given."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cloister.errors import ConfigError
 from cloister.privacy.units import Unit
 from papers.data.census import EMPLOYMENT_CODES, find_state_files
 from papers.data.questions import TOPICS
-from papers.fastlloyd.scope import find_data
 from papers.feddp.datasets import CensusSet, MixtureSet, QuestionSet
 from papers.feddp.printed import RECOMMENDED_CLIENT, RECOMMENDED_RECORD
-from papers.feddp.trials import Split
+from papers.feddp.published import Split
+from papers.lab import paper
 
 
 def _splits(*shares: tuple[float, float, float, float]) -> tuple[Split, ...]:
@@ -20,15 +19,11 @@ def _splits(*shares: tuple[float, float, float, float]) -> tuple[Split, ...]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FeddpScope:
+class Scope(paper.Scope):
     """Sizes of all experiments.
 
     Parameters
     ----------
-    folktables, stackoverflow
-        Where the real data sets are; None leaves their figures out.
-    peers
-        The folder with the measurements of the authors' code, or None.
     runs
         Runs of each setting; means are compared.
     epsilons
@@ -45,13 +40,8 @@ class FeddpScope:
         Columns of all mixtures.
     server_other
         Points of other distributions that the server has of real data.
-    note
-        What was made smaller than in the paper, in words.
     """
 
-    folktables: Path | None = None
-    stackoverflow: Path | None = None
-    peers: Path | None = None
     runs: int = 3
     epsilons: tuple[float, ...] = (0.1, 0.2, 0.4, 0.7, 1.0, 2.0)
     steps: tuple[int, ...] = (0, 1, 2)
@@ -102,48 +92,36 @@ class FeddpScope:
             QuestionSet(path=self.stackoverflow, topics=topics, server_other=self.server_other) for topics in TOPICS
         )
 
+    @property
+    def folktables(self) -> Path | None:
+        """The folder ``folktables`` of the data, if it is there."""
+        return self._find("folktables")
 
-def make_feddp_scope(
-    *,
-    folktables: Path | None = None,
-    stackoverflow: Path | None = None,
-    quick: bool = False,
-    runs: int | None = None,
-) -> FeddpScope:
-    """Choose the sizes; ``runs`` replaces the runs of a setting.
+    @property
+    def stackoverflow(self) -> Path | None:
+        """The folder ``stackoverflow`` of the data, if it is there."""
+        return self._find("stackoverflow")
 
-    Raises
-    ------
-    ConfigError
-        If there would be fewer than two runs, or Stack Overflow's path is none.
-    DataError
-        If the folder given for folktables holds no file of a state.
-    """
-    if runs is not None and runs < 2:
-        raise ConfigError(f"--runs must be at least 2, since one run has no interval; got {runs}.")
-    if folktables is not None:
-        find_state_files(folktables)
-    if stackoverflow is not None and not stackoverflow.exists():
-        raise ConfigError(
-            f"--stackoverflow must be a Parquet file or a folder of them; {stackoverflow} is none. Leave it out."
-        )
-    data = find_data(None)
-    scope = FeddpScope(
-        folktables=folktables, stackoverflow=stackoverflow, peers=None if data is None else data.parent / "peers"
-    )
-    if quick:
-        scope = replace(
-            scope,
+    def _find(self, name: str) -> Path | None:
+        folder = None if self.data is None else self.data / name
+        return folder if folder is not None and folder.is_dir() else None
+
+    def check(self) -> None:
+        """A folder ``folktables`` must hold files of states."""
+        if self.folktables is not None:
+            find_state_files(self.folktables)
+
+    def shrink(self) -> Scope:
+        """Few runs and settings, smaller mixtures."""
+        return replace(
+            self,
             runs=2,
             epsilons=(0.2, 1.0),
             steps=(0, 1),
             baseline_steps=(1,),
-            record_splits=scope.record_splits[:2],
-            client_splits=scope.client_splits[:2],
+            record_splits=self.record_splits[:2],
+            client_splits=self.client_splits[:2],
             silo_records=200,
             device_clients=(200, 400, 1000),
             note="A quick look: few runs and settings, 100 clients of 200 records, and 200, 400 and 1,000 of 50.",
         )
-    if runs is not None:
-        scope = replace(scope, runs=runs, note=f"{scope.note} All with {runs} runs by --runs.")
-    return scope

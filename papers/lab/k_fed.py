@@ -15,6 +15,7 @@ repaired
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
@@ -22,12 +23,12 @@ from typing import Literal
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from cloister.crypto.stream import Stream
+from cloister.crypto import Stream
 from cloister.errors import ConfigError
-from cloister.kmeans.checks import check_at_least, check_centres, check_finite_points
-from cloister.kmeans.initialisation import kmeans_plus_plus
-from cloister.kmeans.kernel import nearest
-from cloister.kmeans.lloyd import lloyd, update_centres
+from cloister.kmeans import kmeans_plus_plus, lloyd, nearest, update_centres
+from cloister.kmeans.values import check_at_least, check_centres, check_finite_points
+from cloister.privacy.card import PrivacyCard
+from cloister.privacy.units import Unit
 from cloister.records import FloatArray, IntArray
 
 Variant = Literal["described", "repaired"]
@@ -216,3 +217,27 @@ def centre_separation(points: FloatArray, centres: FloatArray) -> FloatArray:
         counts += np.bincount(own[clear], minlength=k)
     separated: FloatArray = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centres)
     return separated
+
+
+def write_k_fed_card(unit: Unit) -> PrivacyCard:
+    """Return k-FED's card: no noise, no release with a cost, nobody protected (Dennis, Li and Smith 2021)."""
+    return PrivacyCard(
+        private=False,
+        unit=unit.value,
+        neighbours="no promise is made about any",
+        epsilon=math.inf,
+        delta=0.0,
+        how_composed="nothing to compose: no noise is added",
+        budget_epsilon=math.inf,
+        budget_delta=0.0,
+        releases=(),
+        who_adds_noise="Nobody.",
+        who_could_subtract="There is no noise to subtract.",
+        protects_against="Nobody is protected.",
+        breaks_if="Nothing needs to be broken: the server is sent what there is to know.",
+        not_promised=(
+            "k-FED has no privacy: every client sends the exact means of its clusters to the server, unmasked and by "
+            "name. With few records to a cluster these are records.",
+        ),
+        scope="Nothing in it is protected: every client sends the exact means of its clusters to the server.",
+    )

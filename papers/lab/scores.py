@@ -28,10 +28,10 @@ from sklearn.metrics import (
 )
 from sklearn.metrics.cluster import contingency_matrix
 
-from cloister.crypto.stream import Stream
+from cloister.crypto import Stream
 from cloister.errors import ConfigError
-from cloister.kmeans.checks import check_at_least, check_centres, check_finite_points
-from cloister.kmeans.kernel import cluster_sums
+from cloister.kmeans import cluster_sums
+from cloister.kmeans.values import check_at_least, check_centres, check_finite_points
 from cloister.records import FloatArray, Records
 
 LabelArray = NDArray[np.integer[Any]]

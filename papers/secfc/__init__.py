@@ -1,23 +1,24 @@
-"""The evaluation of SecFC (seed 004_3f52349a08e47052, section 5), run again: tables 1 to 3 and figure 1.
+"""The evaluation of SecFC (section 5), run again: tables 1 to 3 and figure 1.
 
-Reading order: :mod:`.datasets`, :mod:`.scope` (how much is run), :mod:`.sessions` (the protocol), :mod:`.centralised`
-(the same algorithm in one place, in the field's integers and in doubles), :mod:`.trials` (one run), :mod:`.lab` (many),
-:mod:`.printed` (what the text prints), :mod:`.cells`, :mod:`.accuracy_tables` with :mod:`.accuracy_picture`,
-:mod:`.time_figure`, :mod:`.catalogue` and :mod:`.production`.
+Reading order: :mod:`.datasets` (what is run, and how often), :mod:`.sessions` (the protocol), :mod:`.centralised` (the
+same algorithm in one place, in the field's integers and in doubles), :mod:`.trials` (one run), :mod:`.printed` (what
+the text prints), :mod:`.cells`, :mod:`.accuracy_tables` and :mod:`.time_figure`.
 
 Nothing here is private; the data sets are public or drawn. Accuracies are seeded: the same command gives the same
 numbers on any number of processes.
 """
 
-from papers.secfc.catalogue import SECFC_ARTEFACTS, SecfcArtefact, choose_secfc_artefacts
-from papers.secfc.production import reproduce_secfc
-from papers.secfc.scope import SecfcScope, make_secfc_scope
+from papers.lab.paper import Paper
+from papers.secfc.accuracy_tables import ACCURACY_TABLES
+from papers.secfc.datasets import Scope
+from papers.secfc.time_figure import TimeFigure
+from papers.secfc.trials import score_trial
 
-__all__ = [
-    "SECFC_ARTEFACTS",
-    "SecfcArtefact",
-    "SecfcScope",
-    "choose_secfc_artefacts",
-    "make_secfc_scope",
-    "reproduce_secfc",
-]
+PAPER = Paper(
+    title="SecFC",
+    artefacts=(*ACCURACY_TABLES, TimeFigure()),
+    scope=Scope(),
+    score_trial=score_trial,
+    # The longest first, so that no process is left alone with one at the end; then by data, which is kept.
+    order=lambda trial: (not trial.protocol, trial.data.label),
+)

@@ -7,11 +7,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from papers.secfc.datasets import DataSet, MixtureSet
-from papers.secfc.lab import SecfcLab
+from papers.secfc.datasets import DataSet, MixtureSet, Scope
 from papers.secfc.printed import Column
-from papers.secfc.scope import SecfcScope
-from papers.secfc.trials import Method, Trial
+from papers.secfc.trials import Method, Trial, TrialLab
 
 METHODS: dict[Method, str] = {
     "centralised": "Lloyd",
@@ -48,8 +46,10 @@ class Finding:
         Mean accuracy against the closest true centres.
     rounds
         Mean number of assignments; None for k-FED.
-    converged, separated, runs
-        How many runs ended by themselves, and in how many the 1/3 rule changed the clusters, of how many.
+    converged, separated
+        How many runs ended by themselves, and in how many the 1/3 rule changed the clusters; None for k-FED.
+    runs
+        Of how many.
     sessions, sessions_exact
         How many runs went through the protocol, and how many of those agree with the algorithm in one place.
     runs_as_centralised
@@ -60,18 +60,17 @@ class Finding:
     spread: float
     closest_percent: float
     rounds: float | None
-    converged: int
-    separated: int
+    converged: int | None
+    separated: int | None
     runs: int
     sessions: int
     sessions_exact: int
     runs_as_centralised: int
 
 
-def evaluate_cell(cell: Cell, lab: SecfcLab) -> Finding:
+def evaluate_cell(cell: Cell, lab: TrialLab) -> Finding:
     """Summarise runs that are done."""
-    scores = [lab.score(trial) for trial in cell.trials]
-    others = [lab.score(trial) for trial in cell.centralised]
+    scores, others = lab.scores(cell.trials), lab.scores(cell.centralised)
     percents = [100.0 * score.accuracy for score in scores]
     rounds = [score.rounds for score in scores if score.rounds is not None]
     exact = [score.exact for score in scores if score.exact is not None]
@@ -81,8 +80,8 @@ def evaluate_cell(cell: Cell, lab: SecfcLab) -> Finding:
         spread=float(np.std(percents, ddof=1)) if len(percents) > 1 else float("nan"),
         closest_percent=float(np.mean([100.0 * score.closest_accuracy for score in scores])),
         rounds=float(np.mean(rounds)) if rounds else None,
-        converged=sum(score.converged for score in scores),
-        separated=sum(score.separated for score in scores),
+        converged=sum(score.converged for score in scores) if rounds else None,
+        separated=sum(score.separated for score in scores) if rounds else None,
         runs=len(scores),
         sessions=len(exact),
         sessions_exact=sum(exact),
@@ -90,7 +89,7 @@ def evaluate_cell(cell: Cell, lab: SecfcLab) -> Finding:
     )
 
 
-def list_mixture_cells(scope: SecfcScope, deviation: float) -> Iterator[Cell]:
+def list_mixture_cells(scope: Scope, deviation: float) -> Iterator[Cell]:
     """Cells of table 1 or 2; every run has a mixture of its own."""
     for setting in scope.settings:
         sets = [
@@ -103,7 +102,7 @@ def list_mixture_cells(scope: SecfcScope, deviation: float) -> Iterator[Cell]:
             yield from _list_methods(name, column, setting.clients, sets, scope.protocol_runs)
 
 
-def list_digit_cells(scope: SecfcScope) -> Iterator[Cell]:
+def list_digit_cells(scope: Scope) -> Iterator[Cell]:
     """Cells of table 3."""
     for data in scope.find_digits():
         for local in scope.digit_local_clusters:

@@ -13,8 +13,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from cloister.field import CodedRecords, Field
-from cloister.protocols.secfc.labels import NO_CLUSTER, Labels, count_labels
-from cloister.protocols.secfc.partition import Partition
+from cloister.protocols.secfc.labels import NO_CLUSTER, Labels, Partition, count_labels
 from cloister.records import FloatArray, IntArray
 
 _SEPARATION = 9.0  # 1/3 of the distance is 1/9 of its square
@@ -90,7 +89,7 @@ def run_double_lloyd(
 
 
 def _follow(steps: _Steps, rounds_max: int, separate_after: int | None) -> LloydRun:
-    """Algorithm 1, lines 6 to 19, with the separation of section 5 after so many assignments."""
+    """Algorithm 1, lines 6 to 19, with the separation of section 5 after this many assignments."""
     rounds, moved, separated = 0, True, False
     pending = separate_after is not None
     while moved and rounds < rounds_max:

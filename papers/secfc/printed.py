@@ -1,4 +1,7 @@
-"""What SecFC (seed 004_3f52349a08e47052) prints: tables 1 to 3, and sentences on figure 1 and on the tables."""
+"""What SecFC prints, transcribed: tables 1 to 3, and sentences on figure 1 and on the tables.
+
+Songze Li, Sizai Hou, Baturalp Buyukates and Salman Avestimehr, "Secure Federated Clustering", 2022.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from papers.secfc.trials import Method
 
 @dataclass(frozen=True, kw_only=True)
 class Printed:
-    """An accuracy in percent, as printed; the text does not say what stands behind its plus-minus."""
+    """An accuracy in percent, as printed; the text does not say what its plus-minus means."""
 
     mean: float
     spread: float

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 
 from cloister.crypto import Identity, SeededEntropy, Stream
 from cloister.protocols.secfc import CODEC, Outcome, SecfcAgreement, SecfcParty, coordinate_secfc
-from cloister.protocols.secfc.labels import Labels
+from cloister.protocols.secfc.labels import Labels, draw_labels
 from cloister.protocols.secfc.messages import ExchangeShares, Measure
-from cloister.protocols.secfc.partition import draw_labels
 from cloister.records import ArrayRecords, FloatArray, IntArray
 from cloister.roles import Coordinator
 from cloister.runtime import run_local

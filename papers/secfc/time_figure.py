@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 
 from cloister.crypto import Stream
 from papers.data.partition import Rows, split_by_label
-from papers.fastlloyd.drawing import BLUE, GREEN, RED, make_figure, save_figure, set_loss_ticks, tidy_axes
-from papers.fastlloyd.products import Product, Table, Value
+from papers.lab import drawing
 from papers.lab.k_fed import cluster_locally, group_centres
-from papers.secfc.datasets import Study, load_study
-from papers.secfc.lab import SecfcLab
+from papers.lab.paper import Artefact
+from papers.lab.products import Product, Table
+from papers.secfc.datasets import Scope, Study, TimedSize, load_study
 from papers.secfc.printed import WORST_ITERATION_S
-from papers.secfc.scope import SecfcScope, TimedSize
 from papers.secfc.sessions import Code, Job, choose_code, time_session
-from papers.secfc.trials import Trial
+from papers.secfc.trials import Score, Trial, TrialLab
 
 Axis = Literal["clients", "dimensions", "records"]
 _AXES: dict[Axis, str] = {"clients": "clients n", "dimensions": "columns d", "records": "records m"}
@@ -39,53 +38,62 @@ class Point:
     k_fed_ms: float
     """One client's clustering and the server's, once."""
 
+    @property
+    def value(self) -> int:
+        """Where it is on its axis."""
+        return int(getattr(self.size, self.axis))
+
+    @property
+    def iteration_ms(self) -> float:
+        """One client and the server."""
+        return self.client_ms + self.server_ms
+
 
 @dataclass(frozen=True, kw_only=True)
-class TimeFigure:
-    """Figure 1."""
+class TimeFigure(Artefact[Scope, Trial, Score]):
+    """Figure 1; it has no trials, everything is timed here."""
 
-    name: ClassVar[str] = "fig1"
-    title: ClassVar[str] = "Figure 1: CPU of an iteration against n, d and m (SecFC 5.1)"
+    name: str = "fig1"
+    title: str = "Figure 1: CPU of an iteration against n, d and m (SecFC 5.1)"
 
-    def list_trials(self, scope: SecfcScope) -> list[Trial]:
-        """None: these are timed here."""
-        return []
-
-    def count_sessions(self, scope: SecfcScope) -> int:
+    def count_sessions(self, scope: Scope) -> int:
         """Those of every point."""
         return scope.sessions * len(_list_sizes(scope))
 
-    def make(self, scope: SecfcScope, lab: SecfcLab) -> Product:
+    def make(self, scope: Scope, lab: TrialLab) -> Product:
         """Three panels; the summary has every point."""
         points = [_measure(axis, size, scope.sessions, lab, self.name) for axis, size in _list_sizes(scope)]
-        columns = (
-            "axis", "clients", "dimensions", "records", "privacy", "segments", "client_ms", "server_ms",
-            "iteration_ms", "sharing_ms", "upload_bytes", "k_fed_ms", "printed_below_ms",
-        )  # fmt: skip
-        rows: list[tuple[Value, ...]] = [
-            (
-                point.axis, point.size.clients, point.size.dimensions, point.size.records, point.code.privacy,
-                point.code.segments, point.client_ms, point.server_ms, point.client_ms + point.server_ms,
-                point.sharing_ms, point.upload_bytes, point.k_fed_ms, 1e3 * WORST_ITERATION_S,
-            )
-            for point in points
-        ]  # fmt: skip
-        summary: list[tuple[Value, ...]] = [
-            (
-                f"{point.axis} {getattr(point.size, point.axis):,}",
-                point.client_ms,
-                point.server_ms,
-                point.client_ms + point.server_ms,
-                point.k_fed_ms,
-                point.sharing_ms,
-                point.upload_bytes / 1e3,
-            )
-            for point in points
-        ]
-        shown = ("size", "client ms", "server ms", "iteration ms", "k-FED, ms", "sharing, ms", "kB up")
         return Product(
-            table=Table(columns=columns, rows=tuple(rows)),
-            summary=Table(columns=shown, rows=tuple(summary)),
+            table=Table.of(
+                points,
+                {
+                    "axis": lambda point: point.axis,
+                    "clients": lambda point: point.size.clients,
+                    "dimensions": lambda point: point.size.dimensions,
+                    "records": lambda point: point.size.records,
+                    "privacy": lambda point: point.code.privacy,
+                    "segments": lambda point: point.code.segments,
+                    "client_ms": lambda point: point.client_ms,
+                    "server_ms": lambda point: point.server_ms,
+                    "iteration_ms": lambda point: point.iteration_ms,
+                    "sharing_ms": lambda point: point.sharing_ms,
+                    "upload_bytes": lambda point: point.upload_bytes,
+                    "k_fed_ms": lambda point: point.k_fed_ms,
+                    "printed_below_ms": lambda _: 1e3 * WORST_ITERATION_S,
+                },
+            ),
+            summary=Table.of(
+                points,
+                {
+                    "size": lambda point: f"{point.axis} {point.value:,}",
+                    "client ms": lambda point: point.client_ms,
+                    "server ms": lambda point: point.server_ms,
+                    "iteration ms": lambda point: point.iteration_ms,
+                    "k-FED, ms": lambda point: point.k_fed_ms,
+                    "sharing, ms": lambda point: point.sharing_ms,
+                    "kB up": lambda point: point.upload_bytes / 1e3,
+                },
+            ),
             notes=(
                 f"The text prints no numbers of this figure but that an iteration takes less than "
                 f"{WORST_ITERATION_S:g} s in the worst case, with processes on 48 threads; ours are CPU on one.",
@@ -98,7 +106,7 @@ class TimeFigure:
         )
 
 
-def _list_sizes(scope: SecfcScope) -> list[tuple[Axis, TimedSize]]:
+def _list_sizes(scope: Scope) -> list[tuple[Axis, TimedSize]]:
     size = TimedSize()
     return [
         *(("clients", replace(size, clients=clients)) for clients in scope.timed_clients),
@@ -107,8 +115,8 @@ def _list_sizes(scope: SecfcScope) -> list[tuple[Axis, TimedSize]]:
     ]
 
 
-def _measure(axis: Axis, size: TimedSize, sessions: int, lab: SecfcLab, label: str) -> Point:
-    """Time so many sessions after one that warms up."""
+def _measure(axis: Axis, size: TimedSize, sessions: int, lab: TrialLab, label: str) -> Point:
+    """Time this many sessions after a warm-up."""
     study = load_study(size.data)
     parts = split_by_label(study.components, size.clients, _LOCAL_CLUSTERS, Stream.from_seed(0, "split", size.clients))
     # The client's time is printed as independent of n: l is the same for all.
@@ -152,19 +160,22 @@ def _draw(points: list[Point]) -> bytes:
     """Three panels side by side, as printed; both axes logarithmic."""
     from matplotlib.ticker import NullLocator  # noqa: PLC0415 (optional)
 
-    figure = make_figure(11.5, 3.7)
+    figure = drawing.make_figure(11.5, 3.7)
     for axes, (axis, name) in zip(figure.subplots(1, len(_AXES)), _AXES.items(), strict=True):
         chosen = [point for point in points if point.axis == axis]
-        x = [getattr(point.size, axis) for point in chosen]
-        axes.plot(x, [point.client_ms for point in chosen], "o-", color=BLUE, label="SecFC, a client, an iteration")
-        axes.plot(x, [point.server_ms for point in chosen], "s-", color=GREEN, label="SecFC, server, an iteration")
-        axes.plot(x, [point.k_fed_ms for point in chosen], "^--", color=RED, label="k-FED, client and server, whole")
+        x = [point.value for point in chosen]
+        axes.plot(
+            x, [point.client_ms for point in chosen], "o-", color=drawing.BLUE, label="SecFC, a client, an iteration"
+        )
+        axes.plot(
+            x, [point.server_ms for point in chosen], "s-", color=drawing.GREEN, label="SecFC, server, an iteration"
+        )
+        axes.plot(
+            x, [point.k_fed_ms for point in chosen], "^--", color=drawing.RED, label="k-FED, client and server, whole"
+        )
         axes.set_xscale("log")
         axes.set_xticks(x, [f"{value:,}" for value in x])
         axes.xaxis.set_minor_locator(NullLocator())
-        set_loss_ticks(axes)
-        tidy_axes(axes, title=f"against {name}", x=name, y="CPU, ms")
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), fontsize=9, frameon=False)
-    figure.suptitle("Figure 1 again: CPU on one thread.", fontsize=9, x=0.01, ha="left")
-    return save_figure(figure)
+        drawing.set_loss_ticks(axes)
+        drawing.tidy_axes(axes, title=f"against {name}", x=name, y="CPU, ms")
+    return drawing.finish_figure(figure, "Figure 1 again: CPU on one thread.", legend_columns=3)

@@ -14,6 +14,7 @@ from cloister.records import IntArray
 from papers.data.partition import Rows, split_by_label
 from papers.lab.k_fed import Variant, k_fed
 from papers.lab.scores import matched_accuracy
+from papers.lab.trials import Lab
 from papers.secfc.centralised import LloydRun, run_double_lloyd, run_integer_lloyd
 from papers.secfc.datasets import DataSet, Study, load_study
 from papers.secfc.sessions import Job, choose_code, draw_start, make_agreement, run_session
@@ -57,7 +58,7 @@ class Score:
     rounds
         How many assignments were made; None for k-FED, which has one message.
     converged, separated
-        Whether the assignments repeated, and whether the 1/3 rule changed the start; k-FED tells neither.
+        Whether the assignments repeated, and whether the 1/3 rule changed the start; k-FED reports neither.
     labels_sha256
         Of the labels in the order of the records.
     exact
@@ -71,6 +72,9 @@ class Score:
     separated: bool
     labels_sha256: str
     exact: bool | None = None
+
+
+TrialLab = Lab[Trial, Score]
 
 
 def score_trial(trial: Trial) -> Score:
@@ -95,11 +99,12 @@ def score_trial(trial: Trial) -> Score:
         dimensions=study.points.shape[1],
         directory=tuple(bytes([number]) for number in range(trial.clients)),
     )
+    coding = agreement.choose_coding(len(study.points))
     run = run_integer_lloyd(
-        agreement.fixed_point.encode(study.unit_points),
+        coding.fixed_point.encode(study.unit_points),
         start,
         clusters=job.clusters,
-        field=agreement.field,
+        field=coding.field,
         rounds_max=job.rounds_max,
         separate_after=job.separate_after,
     )

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from papers.fastlloyd.datasets import CLUSTERS
-from papers.fastlloyd.scope import Scope
+from papers.fastlloyd.datasets import CLUSTERS, Scope
 
 SHAPES = {"iris": (90, 4), "s1": (240, 2), "birch2": (500, 2), "lsun": (120, 2), "house": (120, 3), "adult": (200, 6)}
 

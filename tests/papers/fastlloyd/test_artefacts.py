@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from pathlib import Path
 
 import pytest
 
-from cloister.report.layout import make_console
-from papers.fastlloyd import ARTEFACTS, Scope, choose_artefacts, reproduce
-from papers.fastlloyd.catalogue import ARTEFACTS as CATALOGUE
+from papers.fastlloyd import PAPER
+from papers.fastlloyd.datasets import Scope
 from tests.papers.fastlloyd.conftest import make_tiny_scope
+from tests.papers.reproduction import read_rows, reproduce
 
 PICTURES = {"fig3", "fig4", "fig5", "fig6", "fig7", "fig8.5", "fig8.6", "fig8.7", "serverless"}
-NAMES = [artefact.name for artefact in CATALOGUE]
+NAMES = [artefact.name for artefact in PAPER.artefacts]
 LOSS_COLUMNS = ("data", "method", "guarantee", "epsilon", "nicv", "nicv_ci95", "runs", "infeasible", "authors_nicv")
 COLUMNS = {
     "fig3": LOSS_COLUMNS,
@@ -34,34 +32,16 @@ COLUMNS = {
 }
 
 
-def run(scope: Scope, folder: Path, only: list[str] | None = None, processes: int = 1) -> str:
-    text = io.StringIO()
-    reproduce(
-        choose_artefacts(only),
-        scope,
-        folder=folder,
-        processes=processes,
-        console=make_console(text),
-        on_progress=lambda progress: None,
-    )
-    return text.getvalue()
-
-
-def read_rows(folder: Path, name: str) -> list[dict[str, str]]:
-    with (folder / f"{name}.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 @pytest.fixture(scope="module")
 def made(tiny: Scope, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("out") / "all"
-    run(tiny, folder)
+    reproduce(PAPER, tiny, folder)
     return folder
 
 
 def test_the_catalogue_has_everything_that_was_asked_for() -> None:
     assert set(NAMES) == set(COLUMNS)
-    assert len(ARTEFACTS) == 16
+    assert len(PAPER.artefacts) == 16
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -79,7 +59,7 @@ def test_an_artefact_leaves_its_table_and_its_picture(made: Path, name: str) -> 
 def test_the_summary_has_every_title(made: Path) -> None:
     text = (made / "summary.txt").read_text(encoding="utf-8")
     assert text.startswith("FastLloyd and the thesis, reproduced. Tiny.")
-    for artefact in ARTEFACTS:
+    for artefact in PAPER.artefacts:
         assert artefact.title in text
     assert max(map(len, text.splitlines())) <= 100
 
@@ -131,7 +111,7 @@ def test_the_set_image_is_named_and_left_empty(made: Path) -> None:
     image = next(row for row in read_rows(made, "table8.6") if row["data"] == "image")
     assert image["lan_ms"] == ""
     assert image["printed_lan_ms"] == "75"
-    assert "image (not at hand)" in (made / "summary.txt").read_text(encoding="utf-8")
+    assert "image (not available)" in (made / "summary.txt").read_text(encoding="utf-8")
 
 
 def test_a_wide_network_adds_its_round_trip(made: Path) -> None:
@@ -160,7 +140,7 @@ def test_noise_without_a_server_grows_as_the_formula_says(made: Path) -> None:
 
 
 def test_files_do_not_depend_on_processes_or_on_the_time(tiny: Scope, made: Path, tmp_path: Path) -> None:
-    run(tiny, tmp_path / "again", ["fig4"], processes=2)
+    reproduce(PAPER, tiny, tmp_path / "again", ["fig4"], processes=2)
     for name in ("fig4.csv", "fig4.png"):
         assert (tmp_path / "again" / name).read_bytes() == (made / name).read_bytes()
 
@@ -170,7 +150,7 @@ def test_a_missing_file_is_named_and_the_rest_is_made(tiny: Scope, tmp_path: Pat
     folder.mkdir()
     for name in ("iris", "s1"):
         (folder / f"{name}.txt").write_bytes((tiny.data / f"{name}.txt").read_bytes())  # type: ignore[operator]
-    text = run(make_tiny_scope(folder), tmp_path / "out", ["fig3", "fig4"])
+    text = reproduce(PAPER, make_tiny_scope(folder), tmp_path / "out", ["fig3", "fig4"])
     assert "adult: left out" in text
     assert f"{folder / 'birch2.txt'}"[-12:] in text.replace("\n  ", " ")
     assert {row["data"] for row in read_rows(tmp_path / "out", "fig3")} == {"iris", "s1"}
@@ -179,7 +159,7 @@ def test_a_missing_file_is_named_and_the_rest_is_made(tiny: Scope, tmp_path: Pat
 
 
 def test_without_any_data_folder_what_is_drawn_is_still_made(tmp_path: Path) -> None:
-    text = run(make_tiny_scope(None), tmp_path, ["serverless"])
+    text = reproduce(PAPER, make_tiny_scope(None), tmp_path, ["serverless"])
     assert "no data folder was found" in text
     assert all(row["laplace_nicv_s1"] == "" for row in read_rows(tmp_path, "serverless"))
 
@@ -195,7 +175,7 @@ def test_peers_are_put_beside_ours_where_the_whole_set_is_used(tiny: Scope, tmp_
         "birch2,lloyd_old,0.0,0.5,0.1,3.00,,20,7,0.1\n"
     )
     scope = make_tiny_scope(root / "data")
-    run(scope, tmp_path / "out", ["fig4"])
+    reproduce(PAPER, scope, tmp_path / "out", ["fig4"])
     found = {(row["method"], row["epsilon"]): row["authors_nicv"] for row in read_rows(tmp_path / "out", "fig4")}
     assert found["sulloyd", "0.5"] == "0.125"
     assert found["lloyd", ""] == "0.5"

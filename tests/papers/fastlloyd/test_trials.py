@@ -11,16 +11,13 @@ import pytest
 
 from cloister.crypto import Stream
 from cloister.errors import DataError
-from cloister.kmeans import lloyd, sphere_packing
-from cloister.kmeans.assignment import ConstrainedExclusive
+from cloister.kmeans import ConstrainedExclusive, lloyd, sphere_packing
 from cloister.protocols.multiparty_lloyd import NoisePlan
 from papers.fastlloyd.ablations import count_best
-from papers.fastlloyd.datasets import DrawnSet, FileSet, load_points
-from papers.fastlloyd.estimates import Cell, Estimate
+from papers.fastlloyd.datasets import DrawnSet, FileSet, Scope, load_points
 from papers.fastlloyd.lines import ALL_LINES
-from papers.fastlloyd.parts import RememberedFlow, deal_records
-from papers.fastlloyd.scope import Scope
-from papers.fastlloyd.trials import NO_ASSIGNMENT, Score, Trial, make_plan, score_trial
+from papers.fastlloyd.trials import NO_ASSIGNMENT, Cell, FlowCache, Score, Trial, deal_records, make_plan, score_trial
+from papers.lab.products import Estimate
 from papers.lab.scores import nicv
 from tests.papers.fastlloyd.conftest import write_files
 
@@ -94,7 +91,7 @@ def test_a_flow_is_solved_once_and_gives_what_it_gave(monkeypatch: pytest.Monkey
     records = deal_records(SYNTH, 0, 2)[0]
     inner = ConstrainedExclusive(size_min=40, size_max=150)
     centres = sphere_packing(Stream.from_seed(1, "test"), 3, 2)
-    flow = RememberedFlow(inner=inner)
+    flow = FlowCache(inner=inner)
     expected = inner.sums(next(records.batches()), centres)
     first = flow.sums(records, centres)
     solved: list[int] = []
@@ -113,7 +110,7 @@ def test_what_is_remembered_of_a_flow_is_for_its_own_centres_part_and_sizes() ->
         inner = ConstrainedExclusive(size_min=limits[0], size_max=limits[1])
         for records in (*parts, deal_records(SYNTH, 1, 2)[0]):
             for centres in (near, far):
-                found = RememberedFlow(inner=inner).sums(records, centres)
+                found = FlowCache(inner=inner).sums(records, centres)
                 np.testing.assert_array_equal(found.sums, inner.sums(next(records.batches()), centres).sums)
 
 
@@ -140,9 +137,9 @@ def test_runs_without_an_assignment_are_in_no_mean() -> None:
 
 
 def test_best_counts() -> None:
-    losses = {("a", "x"): 1.0, ("b", "x"): 2.0, ("c", "x"): 3.0, ("a", "y"): 9.0, ("b", "y"): 1.0, ("c", "y"): 2.0}
-    assert count_best(losses, ["a", "b", "c"], ["x", "y"], top=1) == {"a": 1, "b": 1, "c": 0}
-    assert count_best(losses, ["a", "b", "c"], ["x", "y"], top=2) == {"a": 1, "b": 2, "c": 1}
+    losses = {"a": {"x": 1.0, "y": 9.0}, "b": {"x": 2.0, "y": 1.0}, "c": {"x": 3.0, "y": 2.0}}
+    assert count_best(losses, top=1) == {"a": 1, "b": 1, "c": 0}
+    assert count_best(losses, top=2) == {"a": 1, "b": 2, "c": 1}
 
 
 def test_a_scope_finds_the_files_that_are_there(tiny: Scope) -> None:

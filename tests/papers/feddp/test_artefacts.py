@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import typer
-from typer.testing import CliRunner, Result
 
-from cloister.report.layout import make_console
-from papers.__main__ import app as papers_app
-from papers.feddp import (
-    FEDDP_ARTEFACTS,
-    FeddpScope,
-    choose_feddp_artefacts,
-    make_feddp_scope,
-    reproduce_feddp,
-)
-from papers.feddp.lab import FeddpLab
-from papers.feddp.trials import Score, Trial
+from papers.feddp import PAPER
+from papers.feddp.scope import Scope
+from papers.feddp.trials import Score, Trial, TrialLab, score_trial
 from tests.papers.data.test_census import write_census
 from tests.papers.data.test_questions import write_questions
-from tests.papers.feddp.test_peers import write as write_peers
+from tests.papers.feddp.test_comparison import write as write_peers
+from tests.papers.reproduction import read_rows, reproduce
 
-_USUAL = FeddpScope()
-TINY = FeddpScope(
+_USUAL = Scope()
+TINY = Scope(
     runs=2,
     epsilons=(0.5, 4.0),
     steps=(0, 1),
@@ -51,33 +40,15 @@ MIXTURES = {
 REAL_ONLY = ("fig3", "fig4", "fig7", "fig8", "fig9")
 
 
-def run(scope: FeddpScope, folder: Path, only: list[str] | None = None, processes: int = 1) -> str:
-    text = io.StringIO()
-    reproduce_feddp(
-        choose_feddp_artefacts(only),
-        scope,
-        folder=folder,
-        processes=processes,
-        console=make_console(text),
-        on_progress=lambda progress: None,
-    )
-    return text.getvalue()
-
-
-def read_rows(folder: Path, name: str) -> list[dict[str, str]]:
-    with (folder / f"{name}.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
-    run(TINY, folder)
+    reproduce(PAPER, TINY, folder)
     return folder
 
 
 def test_the_catalogue_has_all_figures_and_tables() -> None:
-    assert [artefact.name for artefact in FEDDP_ARTEFACTS] == [
+    assert [artefact.name for artefact in PAPER.artefacts] == [
         *(f"fig{number}" for number in range(1, 10)),
         *(f"table{number}" for number in range(2, 6)),
     ]
@@ -123,8 +94,8 @@ def test_a_figure_of_real_data_is_left_out_with_a_word(made: Path, name: str) ->
     assert read_rows(made, name) == []
     assert not (made / f"{name}.png").exists()
     words = " ".join((made / "summary.txt").read_text(encoding="utf-8").split())
-    assert "Give them with --folktables" in words
-    assert "Give them with --stackoverflow" in words
+    assert "into the folder folktables" in words
+    assert "into the folder stackoverflow" in words
 
 
 @pytest.mark.parametrize(("name", "printed"), [("table2", 4), ("table3", 7), ("table4", 4), ("table5", 7)])
@@ -154,27 +125,28 @@ def test_the_summary_says_that_k_fed_has_no_privacy_and_fits_the_page(made: Path
     assert text.startswith("FedDP-KMeans, reproduced. Tiny.")
     assert "k-FED: This result as a whole is not differentially private" in " ".join(text.split())
     assert max(map(len, text.splitlines())) <= 100
-    for artefact in FEDDP_ARTEFACTS:
+    for artefact in PAPER.artefacts:
         assert artefact.title in " ".join(text.split())
 
 
 def test_results_do_not_depend_on_processes(made: Path, tmp_path: Path) -> None:
-    run(TINY, tmp_path, ["fig5"], processes=2)
+    reproduce(PAPER, TINY, tmp_path, ["fig5"], processes=2)
     for one, two in zip(read_rows(tmp_path, "fig5"), read_rows(made, "fig5"), strict=True):
         assert one | {"cpu_s": ""} == two | {"cpu_s": ""}
 
 
 def test_real_data_is_run_where_it_is_given(tmp_path: Path) -> None:
+    write_census(tmp_path / "folktables", people=250)
+    write_questions(tmp_path / "stackoverflow")
     scope = replace(
         TINY,
+        data=tmp_path,
         epsilons=(2.0,),
         steps=(0,),
         record_splits=TINY.record_splits[:1],
         client_splits=TINY.client_splits[:1],
-        folktables=write_census(tmp_path / "census", people=250),
-        stackoverflow=write_questions(tmp_path / "questions"),
     )
-    text = run(scope, tmp_path / "out", ["fig1", "fig4", "table4"])
+    text = reproduce(PAPER, scope, tmp_path / "out", ["fig1", "fig4", "table4"])
     assert {row["data"] for row in read_rows(tmp_path / "out", "fig1")} == {
         MIXTURES["fig1"],
         "US Census (Federal Employees)",
@@ -184,15 +156,15 @@ def test_real_data_is_run_where_it_is_given(tmp_path: Path) -> None:
     assert {row["accuracy"] for row in census} == {""}
     assert sum(bool(row["steps_0"]) for row in read_rows(tmp_path / "out", "table4")) == 4
     assert "left out" not in text
-    run(scope, tmp_path / "more", ["fig2"])
+    reproduce(PAPER, scope, tmp_path / "more", ["fig2"])
     assert "Stack Overflow (github, pdf)" in {row["data"] for row in read_rows(tmp_path / "more", "fig2")}
 
 
-class Pretended(FeddpLab):
+class Pretended(TrialLab):
     """A lab that has run everything: the optimum costs 50, all else 51."""
 
     def __init__(self) -> None:
-        super().__init__(steps=0, executor=None, on_progress=lambda progress: None)
+        super().__init__(score_trial, order=str, together=1, steps=0, executor=None, on_progress=lambda progress: None)
 
     def score(self, trial: Trial) -> Score:
         return Score(cost=50.0 if trial.method == "optimal" else 51.0 + trial.run, accuracy=0.5, cpu_s=1.0)
@@ -200,9 +172,10 @@ class Pretended(FeddpLab):
 
 def test_the_authors_numbers_stand_beside_ours_of_the_same_size(tmp_path: Path) -> None:
     row = "official,data,{},1.0,0,0,0,50.5,{},,"
-    peers = write_peers(tmp_path, row.format("FedDP-KMeans-fixedsens", 0.51), row.format("FedDP-KMeans", 0.23))
-    figure = next(artefact for artefact in FEDDP_ARTEFACTS if artefact.name == "fig1")
-    product = figure.make(replace(_USUAL, peers=peers), Pretended())
+    write_peers(tmp_path / "peers", row.format("FedDP-KMeans-fixedsens", 0.51), row.format("FedDP-KMeans", 0.23))
+    scope = replace(_USUAL, data=tmp_path / "data")
+    figure = next(artefact for artefact in PAPER.artefacts if artefact.name == "fig1")
+    product = figure.make(scope, Pretended())
     place = product.table.columns.index
     published = [
         row for row in product.table.rows if row[place("method")] == "published" and row[place("epsilon")] == 1
@@ -214,51 +187,12 @@ def test_the_authors_numbers_stand_beside_ours_of_the_same_size(tmp_path: Path) 
     assert shown["  authors' code, as shipped"][at] == "0.23"
     assert shown["FedDP-KMeans, as published"][at] == "2"  # the mean of 51, 52 and 53, above 50
     assert shown["Optimal (no privacy)"][1] == "50.00"
-    other = figure.make(replace(_USUAL, peers=peers, silo_records=200), Pretended())
+    other = figure.make(replace(scope, silo_records=200), Pretended())
     assert {row[place("authors_excess")] for row in other.table.rows} == {None}
 
 
-# --- the command --------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(tmp_path)
-    app = typer.Typer()
-    app.add_typer(papers_app, name="bench")
-
-    def invoke(*arguments: object) -> Result:
-        return CliRunner().invoke(app, ["bench", "feddp", "--processes", "1", *map(str, arguments)])
-
-    return invoke
-
-
-def test_the_command_leaves_files_and_prints_the_summary(bench) -> None:
-    done = bench("--quick", "--only", "fig3,fig7", "--out", "out")
-    assert done.exit_code == 0, done.output
-    assert {path.name for path in Path("out").iterdir()} == {"fig3.csv", "fig7.csv", "summary.txt"}
-    assert done.stdout.startswith("FedDP-KMeans, reproduced. A quick look")
-    assert "3 files in out" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("options", "words", "code"),
-    [
-        (("--only", "table1"), "got table1. Known are: fig1, fig2", 2),
-        (("--runs", "1"), "--runs must be at least 2", 2),
-        (("--processes", "0", "--only", "fig3"), "--processes must be at least 1", 2),
-        (("--folktables", "nowhere"), "must hold folktables' files", 3),
-        (("--stackoverflow", "nowhere"), "--stackoverflow must be a Parquet file", 2),
-    ],
-)
-def test_wrong_options_are_refused(bench, options: tuple[str, ...], words: str, code: int) -> None:
-    done = bench(*options)
-    assert done.exit_code == code
-    assert words in done.stderr
-
-
 def test_runs_replace_the_number_of_runs() -> None:
-    scope = make_feddp_scope(quick=True, runs=7)
+    scope = PAPER.choose_scope(None, quick=True, runs=7)
     assert scope.runs == 7
     assert "All with 7 runs" in scope.note
-    assert make_feddp_scope().runs == 3
+    assert PAPER.choose_scope(None).runs == 3

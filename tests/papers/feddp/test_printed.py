@@ -1,21 +1,34 @@
-"""The transcribed numbers of FedDP-KMeans are those of the text, read again from the text."""
+"""The transcribed numbers are consistent, and those of the text where it is available."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
 from papers.feddp import printed
 
-SEEDS = Path(__file__).parents[4] / "shared" / "seeds"
-pytestmark = pytest.mark.skipif(not SEEDS.is_dir(), reason=f"the papers' texts are not here: {SEEDS}")
-
 
 @pytest.fixture(scope="module")
-def paper() -> str:
-    return (SEEDS / "002_baaed074ce95c6f8.txt").read_text(encoding="utf-8")
+def paper(read_text: Callable[[str], str]) -> str:
+    return read_text("002")
+
+
+@pytest.mark.parametrize("table", [printed.TABLE_2, printed.TABLE_3, printed.TABLE_4, printed.TABLE_5])
+def test_shares_add_up_to_one(table: dict[str, tuple[float, ...]]) -> None:
+    for row in table.values():
+        assert sum(row) == pytest.approx(1.0, abs=0.011)  # of rounded numbers
+
+
+def test_tables_of_one_level_have_the_same_data() -> None:
+    assert list(printed.TABLE_1) == list(printed.TABLE_2) == list(printed.TABLE_4)
+    assert list(printed.TABLE_3) == list(printed.TABLE_5)
+
+
+@pytest.mark.parametrize("split", [printed.RECOMMENDED_RECORD, printed.RECOMMENDED_CLIENT])
+def test_a_recommended_split_spends_everything(split: tuple[float, ...]) -> None:
+    assert sum(split) == pytest.approx(1.0)
 
 
 def read_rows(paper: str, caption: str) -> dict[str, tuple[float, ...]]:
@@ -53,7 +66,6 @@ def test_the_recommended_splits(paper: str) -> None:
     squeezed = re.sub(r"\s+", " ", paper)
     for split in (printed.RECOMMENDED_RECORD, printed.RECOMMENDED_CLIENT):
         assert f"proportions [{', '.join(f'{share:g}' for share in split)}]" in squeezed
-        assert sum(split) == pytest.approx(1.0)
 
 
 def test_sentences_are_in_the_text(paper: str) -> None:

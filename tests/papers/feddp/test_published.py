@@ -12,20 +12,20 @@ from cloister.kmeans import lloyd
 from cloister.numeric import FixedPoint
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget, Unit
-from cloister.protocols.feddp import FeddpSettings, rehearse_feddp
+from cloister.protocols.feddp import FeddpSettings, bind_server
+from cloister.protocols.guided_sums import rehearse
 from cloister.records import ArrayRecords
 from papers.feddp import published
 from papers.feddp.datasets import MixtureSet, load_study
-from papers.feddp.published import PublishedPlan, run_published_feddp
-from papers.feddp.trials import Split
+from papers.feddp.published import Plan, Split, run_feddp
 from papers.lab.scores import nicv
-from tests.papers.feddp.test_runs import DEVICES, SILO
+from tests.papers.feddp.test_trials import DEVICES, SILO
 
 SPLIT = Split(projection=0.2, weights=0.2, sums=0.45, counts=0.15)
 
 
 class Watching:
-    """A desk that keeps the exact numbers, and answers with what it was told to: the same questions follow."""
+    """Noise that keeps the exact numbers, and answers with what it was told to: the same questions follow."""
 
     def __init__(self, answers: list[np.ndarray] | None = None) -> None:
         self.seen: list[np.ndarray] = []
@@ -36,8 +36,8 @@ class Watching:
         return exact if self._answers is None else self._answers[len(self.seen) - 1]
 
 
-def make_plan(unit: Unit, epsilon: float = 1.0, rounds: int = 1) -> PublishedPlan:
-    return PublishedPlan(
+def make_plan(unit: Unit, epsilon: float = 1.0, rounds: int = 1) -> Plan:
+    return Plan(
         budget=Budget(epsilon=epsilon, delta=1e-6, unit=unit),
         clusters=3,
         split=SPLIT,
@@ -54,10 +54,10 @@ def draw(seed: int, parts: int, each: int) -> tuple[list[np.ndarray], np.ndarray
     return records, server
 
 
-def run(parts, server, plan, desk, monkeypatch) -> np.ndarray:
-    monkeypatch.setattr(published, "NoiseDesk", lambda budget, releases, sampler: desk)
+def run(parts, server, plan, noise, monkeypatch) -> np.ndarray:
+    monkeypatch.setattr(published, "PlannedNoise", lambda budget, releases, sampler: noise)
     stream = Stream.from_seed(1, "published")
-    return run_published_feddp(parts, server, plan, sampler=SimulationSampler(stream), stream=stream)
+    return run_feddp(parts, server, plan, sampler=SimulationSampler(stream), stream=stream)
 
 
 @settings(deadline=None, max_examples=40)
@@ -93,10 +93,10 @@ def test_the_outer_product_has_the_square_of_the_radius_as_its_sensitivity(monke
     radius = np.linalg.norm(server, axis=1).max()
     record = np.zeros((1, 5))
     record[0, 0] = radius
-    desk = Watching()
-    run([record], server, make_plan(Unit.RECORD, rounds=0), desk, monkeypatch)
+    noise = Watching()
+    run([record], server, make_plan(Unit.RECORD, rounds=0), noise, monkeypatch)
     step = published._list_steps(make_plan(Unit.RECORD, rounds=0), len(server), 5, 1)[0]
-    assert np.linalg.norm(desk.seen[0].astype(float)) == pytest.approx(step.longest, rel=1e-3)
+    assert np.linalg.norm(noise.seen[0].astype(float)) == pytest.approx(step.longest, rel=1e-3)
 
 
 @pytest.mark.parametrize("unit", list(Unit))
@@ -121,7 +121,7 @@ def test_every_release_has_noise_of_its_own(unit: Unit) -> None:
 
     parts, server = draw(3, 20, 8)
     stream = Stream.from_seed(1, "published")
-    run_published_feddp(parts, server, make_plan(unit, rounds=2), sampler=Watched(stream.child("noise")), stream=stream)
+    run_feddp(parts, server, make_plan(unit, rounds=2), sampler=Watched(stream.child("noise")), stream=stream)
     assert [len(noise) for noise in drawn] == [15, 27, 15, 3, 15, 3, 15, 3]
     gaussian = [tuple(noise / np.abs(noise).max()) for noise in drawn if len(noise) == 15]
     assert len(set(gaussian)) == 4
@@ -134,6 +134,7 @@ def test_it_agrees_with_the_protocols_published_variant(data: MixtureSet) -> Non
     # bounds around 0, so that scaling moves no origin: the text does not centre
     half_width = 1.2 * float(np.abs(study.points).max())
     records = [ArrayRecords(FixedPoint(16).quantise(part / half_width)) for part in study.parts]
+    server = study.server / half_width
     config = FeddpSettings(
         clusters=10,
         dimensions=20,
@@ -141,21 +142,19 @@ def test_it_agrees_with_the_protocols_published_variant(data: MixtureSet) -> Non
         parties=len(records),
         records=len(study.points),
         variant="published",
-    )
+    ).for_server(server)
     ours, theirs = [], []
     for seed in range(4):
         stream = Stream.from_seed(seed, "two programs")
         sampler = SimulationSampler(stream.child("noise"))
-        plan = PublishedPlan(
+        plan = Plan(
             budget=config.budget,
             clusters=10,
             split=SPLIT if data.unit is Unit.RECORD else Split(projection=0.35, weights=0.1, sums=0.45, counts=0.1),
             rounds=0,
             client_records=data.records_each if data.unit is Unit.CLIENT else 1,
         )
-        ours.append(
-            nicv(study.points, run_published_feddp(study.parts, study.server, plan, sampler=sampler, stream=stream))
-        )
-        found = rehearse_feddp(config, records, study.server / half_width, sampler=sampler, stream=stream)
+        ours.append(nicv(study.points, run_feddp(study.parts, study.server, plan, sampler=sampler, stream=stream)))
+        found = rehearse(config, records, pipeline=bind_server(server), sampler=sampler, stream=stream)
         theirs.append(nicv(study.points, found.finding.centres * half_width))
     assert min(ours) == pytest.approx(min(theirs), rel=0.02 if data.unit is Unit.RECORD else 0.1)

@@ -1,6 +1,8 @@
-"""k-FED finds well separated clusters when it starts well, from however many clusters a client holds."""
+"""k-FED finds well separated clusters when it starts well; its card says that it has no privacy."""
 
 from __future__ import annotations
+
+import io
 
 import numpy as np
 import pytest
@@ -9,8 +11,11 @@ from hypothesis import strategies as st
 
 from cloister.crypto import Stream
 from cloister.errors import ConfigError
+from cloister.privacy.units import Unit
+from cloister.report.card_text import print_card
+from cloister.report.layout import make_console
 from papers.data.partition import split_by_label
-from papers.lab.k_fed import centre_separation, cluster_locally, group_centres, k_fed
+from papers.lab.k_fed import centre_separation, cluster_locally, group_centres, k_fed, write_k_fed_card
 from papers.lab.scores import matched_accuracy
 
 CLUSTERS = 9
@@ -118,3 +123,21 @@ def test_centre_separation_follows_the_one_third_rule() -> None:
 def test_centre_separation_with_one_centre_is_the_mean_and_chunks_change_nothing() -> None:
     points = np.random.default_rng(0).uniform(-1, 1, (9001, 2))
     np.testing.assert_allclose(centre_separation(points, np.zeros((1, 2)))[0], points.mean(axis=0))
+
+
+@pytest.mark.parametrize("unit", list(Unit))
+def test_the_card_of_k_fed_promises_nothing(unit: Unit) -> None:
+    card = write_k_fed_card(unit)
+    assert not card.private
+    assert card.is_weak
+    assert not card.releases
+    assert card.plain_words.startswith("This result as a whole is not differentially private.")
+    assert "exact means of its clusters" in card.plain_words
+
+
+def test_the_card_can_be_printed() -> None:
+    text = io.StringIO()
+    print_card(write_k_fed_card(Unit.RECORD), make_console(text))
+    words = " ".join(text.getvalue().split())
+    assert "not differentially private. Nothing in it is protected" in words
+    assert "Noise: Nobody." in words

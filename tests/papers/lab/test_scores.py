@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn import metrics as reference
 
-from cloister.crypto.stream import Stream
+from cloister.crypto import Stream
 from cloister.errors import ConfigError
-from cloister.kmeans import ArrayRecords
+from cloister.records import ArrayRecords
 from papers.lab.scores import (
     adjusted_rand,
     bcss,

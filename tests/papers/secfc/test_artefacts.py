@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-import typer
-from typer.testing import CliRunner, Result
 
 from cloister.crypto import Stream
-from cloister.report.layout import make_console
-from papers.__main__ import app as papers_app
 from papers.data.partition import split_by_label
-from papers.secfc import SecfcScope, choose_secfc_artefacts, make_secfc_scope, reproduce_secfc
-from papers.secfc.datasets import load_study
-from papers.secfc.scope import Setting, TimedSize
+from papers.secfc import PAPER
+from papers.secfc.datasets import Scope, Setting, TimedSize, load_study
 from papers.secfc.sessions import Code, Job, time_session
 from papers.secfc.time_figure import TimeFigure
 from tests.papers.data.test_digits import write_mnist
+from tests.papers.reproduction import read_rows, reproduce
 
-TINY = SecfcScope(
-    mnist=None,
+TINY = Scope(
     runs=2,
     settings=(
         Setting(clusters=4, clients=5, records=200, local_clusters=(1, 2, 4)),
@@ -41,28 +34,10 @@ TINY = SecfcScope(
 )
 
 
-def run(scope: SecfcScope, folder: Path, only: list[str] | None = None, processes: int = 1) -> str:
-    text = io.StringIO()
-    reproduce_secfc(
-        choose_secfc_artefacts(only),
-        scope,
-        folder=folder,
-        processes=processes,
-        console=make_console(text),
-        on_progress=lambda progress: None,
-    )
-    return text.getvalue()
-
-
-def read_rows(folder: Path, name: str) -> list[dict[str, str]]:
-    with (folder / f"{name}.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
-    run(TINY, folder)
+    reproduce(PAPER, TINY, folder)
     return folder
 
 
@@ -114,19 +89,20 @@ def test_mnist_is_read_where_it_is_given(tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     images = np.zeros((30, 6, 6), dtype=np.uint8)
     images[:, 0] = rng.integers(150, 256, (30, 6))  # a bright upper edge: turns are easy to tell apart
-    write_mnist(tmp_path, images, np.repeat([2, 3], 15).astype(np.uint8))
-    scope = replace(TINY, mnist=tmp_path)
-    text = run(scope, tmp_path / "out", ["table3"])
+    (tmp_path / "mnist").mkdir()
+    write_mnist(tmp_path / "mnist", images, np.repeat([2, 3], 15).astype(np.uint8))
+    scope = replace(TINY, data=tmp_path)
+    text = reproduce(PAPER, scope, tmp_path / "out", ["table3"])
     rows = read_rows(tmp_path / "out", "table3")
     assert {row["data"] for row in rows} == {"digit 3, MNIST"}
     repaired = next(row for row in rows if row["method"] == "k-fed-repaired")
     assert float(repaired["accuracy_percent"]) == 100.0
     assert "NOT MNIST" not in text
-    assert "all four turns" in text
+    assert "all four rotations" in text
 
 
 def test_accuracies_do_not_depend_on_processes(made: Path, tmp_path: Path) -> None:
-    run(TINY, tmp_path, ["table3"], processes=2)
+    reproduce(PAPER, TINY, tmp_path, ["table3"], processes=2)
     for name in ("table3.csv", "table3.png"):
         assert (tmp_path / name).read_bytes() == (made / name).read_bytes()
 
@@ -160,57 +136,8 @@ def test_only_rounds_that_measure_every_centre_are_timed() -> None:
     assert len(once.client_ms) == 1
 
 
-# --- the command --------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(tmp_path)
-    app = typer.Typer()
-    app.add_typer(papers_app, name="bench")
-
-    def invoke(*arguments: object) -> Result:
-        return CliRunner().invoke(app, ["bench", "secfc", "--processes", "1", *map(str, arguments)])
-
-    return invoke
-
-
-def test_the_command_leaves_files_and_prints_the_summary(bench) -> None:
-    done = bench("--quick", "--only", "table3", "--out", "out")
-    assert done.exit_code == 0, done.output
-    assert {path.name for path in Path("out").iterdir()} == {"table3.csv", "table3.png", "summary.txt"}
-    assert done.stdout.startswith("SecFC, reproduced. A quick look")
-    assert "Table 3: accuracy on rotated digits" in done.stdout
-    assert "99.5 ± 0.1" in done.stdout
-    assert "3 files in out" in done.stdout
-    assert "] table3" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--only", "table1,fig9"), "got fig9. Known are: table1, table2, table3, fig1"),
-        (("--only", ""), "got none"),
-        (("--runs", "1"), "--runs must be at least 2"),
-        (("--processes", "0", "--only", "fig1"), "--processes must be at least 1"),
-        (("--mnist", "nowhere"), "--mnist must be a folder"),
-    ],
-)
-def test_wrong_options_are_refused(bench, options: tuple[str, ...], words: str) -> None:
-    done = bench(*options)
-    assert done.exit_code == 2
-    assert words in done.stderr
-
-
-def test_a_folder_without_mnist_is_refused_before_the_runs(bench) -> None:
-    Path("empty").mkdir()
-    done = bench("--mnist", "empty")
-    assert done.exit_code == 3
-    assert "must hold train-images-idx3-ubyte" in done.stderr
-
-
 def test_runs_replace_all_numbers_of_runs() -> None:
-    scope = make_secfc_scope(None, quick=True, runs=7)
+    scope = PAPER.choose_scope(None, quick=True, runs=7)
     assert (scope.runs, scope.sessions, scope.protocol_runs) == (7, 7, 1)
     assert "All with 7 runs" in scope.note
-    assert make_secfc_scope(None).runs == 10
+    assert PAPER.choose_scope(None).runs == 10

@@ -55,12 +55,13 @@ def test_code_membership_and_separation_change_nothing(code, union, separate_aft
     )
     order = np.arange(90) if union else np.concatenate(parts)
     agreement = make_agreement(job, records=90, dimensions=5, directory=tuple(bytes([n]) for n in range(7)))
+    coding = agreement.choose_coding(90)
     outcome = run_session(job, study.unit_points, parts)
     alone = run_integer_lloyd(
-        agreement.fixed_point.encode(study.unit_points[order]),
+        coding.fixed_point.encode(study.unit_points[order]),
         draw_start(job, 90),
         clusters=3,
-        field=agreement.field,
+        field=coding.field,
         rounds_max=30,
         separate_after=separate_after,
     )
