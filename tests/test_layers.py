@@ -1,10 +1,18 @@
-"""A17: imports go down only; randomness, clocks, sockets and pickle stay where they belong."""
+"""Imports go down only; randomness, clocks, sockets and pickle stay where they belong."""
 
 import ast
 import re
 from pathlib import Path
 
 import pytest
+from tools.shape import (
+    fan_out,
+    find_complex_functions,
+    find_cycles,
+    find_name_comparisons,
+    find_name_tables,
+    find_protocol_modules,
+)
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "cloister"
@@ -24,14 +32,16 @@ LAYERS = {
     "kmeans": 3,
     "privacy": 3,
     "aggregation": 4,
-    "protocols": 5,
-    "runtime": 6,
+    "runtime": 5,
     "data": 6,
-    "job": 7,
-    "report": 8,
-    "simulation_desks": 9,
-    "simulation": 10,
-    "audit": 11,
+    "job": 6,
+    "jobfile": 7,
+    "report": 7,
+    "audit": 8,
+    "forecast": 8,
+    "protocol": 9,
+    "protocols": 10,
+    "sessions": 11,
     "planning": 11,
     "cli": 12,
 }
@@ -93,6 +103,47 @@ def test_every_module_keeps_to_its_layer(path):
     assert not list(violations(unit_of(path), ast.parse(path.read_text())))
 
 
+def concrete_protocols(tree):
+    """The protocols' packages that a module imports; aligning records is a session of its own, not a protocol."""
+    for name in imports_of(tree):
+        top, *rest = name.split(".")
+        if top == "cloister" and rest[:1] == ["protocols"] and len(rest) > 1 and rest[1] != "align":
+            yield name
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_nobody_outside_protocols_imports_a_concrete_protocol(path):
+    if unit_of(path) != "protocols":
+        assert not list(concrete_protocols(ast.parse(path.read_text())))
+
+
+def test_a_concrete_protocol_is_noticed():
+    assert list(concrete_protocols(ast.parse("from cloister.protocols.synopsis import pipeline")))
+    assert list(concrete_protocols(ast.parse("def f():\n    import cloister.protocols.secfc.party")))
+    assert not list(
+        concrete_protocols(ast.parse("import cloister.protocols\nfrom cloister.protocols.align import Mode"))
+    )
+
+
+def test_nobody_outside_protocols_is_named_after_a_protocol_or_asks_for_its_name():
+    assert not list(find_protocol_modules())
+    assert not list(find_name_comparisons())
+    assert not list(find_name_tables())
+
+
+def test_no_module_reaches_itself_by_imports():
+    assert not list(find_cycles())
+
+
+def test_sessions_plans_and_audits_know_few_others():
+    reached = {unit: fan_out(SOURCE, unit) for unit in ("sessions", "planning", "audit")}
+    assert {unit: len(others) for unit, others in reached.items() if len(others) > 9} == {}
+
+
+def test_functions_are_simple():
+    assert not list(find_complex_functions())
+
+
 def test_the_package_does_without_the_papers():
     """papers/ is not in the wheel."""
     for path in modules():
@@ -109,7 +160,7 @@ def test_every_unit_has_a_layer():
     [
         ("kmeans", "from cloister.protocols import leakage"),
         ("wire", "import cloister.runtime.local"),
-        ("data", "from cloister.runtime import Progress"),
+        ("data", "from cloister.report import Result"),
         ("protocols", "import time"),
         ("aggregation", "from threading import Lock"),
         ("protocols", "def f():\n    import socket"),

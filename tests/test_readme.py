@@ -1,8 +1,10 @@
 """The README tells the truth of today: its Python runs, its commands exist, its links lead somewhere."""
 
+import ast
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 from typer.testing import CliRunner
@@ -18,6 +20,15 @@ def test_the_python_example_runs():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "Whatever someone does with this result" in done.stdout
+
+
+def test_every_import_in_the_documentation_exists():
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")]:
+        for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):
+            for node in ast.walk(ast.parse(code)):
+                if isinstance(node, ast.ImportFrom) and node.module.partition(".")[0] in ("cloister", "papers"):
+                    module = import_module(node.module)
+                    assert all(hasattr(module, alias.name) for alias in node.names), f"{page.name}: {node.module}"
 
 
 def test_every_command_in_the_readme_exists():

@@ -200,7 +200,7 @@ def test_the_table_shows_the_marks_and_the_places(plant, capsys, monkeypatch):
     main()
     printed = capsys.readouterr().out
     assert [line.split()[-3:] for line in printed.splitlines() if line.startswith("per-protocol modules out")] == [
-        ["1", "0", "37"]
+        ["1", "0", "32"]
     ]
     assert "planning/vertical.py:2: name == SECFC" in printed
 
