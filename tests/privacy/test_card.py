@@ -107,7 +107,7 @@ def test_a_declared_number_of_records_is_priced(unit, replaced):
     assert "up to 0.2 at delta = 0" in pure.warnings[0], "pure epsilons double"
 
 
-def test_warnings_name_seeds_large_deltas_noise_and_missing_shares():
+def test_warnings_name_seeds_large_deltas_and_noise():
     assert card_of().warnings == ()
     assert "seed" in card_of(is_simulation=True).warnings[0]
     noisy = release(DiscreteGaussian(sigma=100.0))
@@ -122,11 +122,7 @@ def test_warnings_name_seeds_large_deltas_noise_and_missing_shares():
     assert far.startswith("These centres are mostly noise")
     assert far.endswith("by more than the whole range of a column. Use more parties.")
     assert not card_of(centre_noise=0.2).warnings
-    shared = Shared(parties=5, colluding_max=3)
-    assert "1 of 5 parties was missing" in card_of(placement=shared, shares_missing=1).warnings[0]
-    assert "at most 2 colluding parties, not 3" in card_of(placement=shared, shares_missing=1).warnings[0]
-    assert "at most 1 colluding party, not 3" in card_of(placement=shared, shares_missing=2).warnings[0]
-    assert not card_of(placement=shared).warnings
+    assert not card_of(placement=Shared(parties=5, colluding_max=3)).warnings
 
 
 def test_a_unit_may_be_given_by_its_word():

@@ -211,13 +211,15 @@ class TestWhatFollowsForAProtocol:
         assert answers(lambda p: p.each_party_draws) == [False, True, True, False]
         assert answers(lambda p: p.sampled_jointly) == [False, False, False, True]
 
-    def test_how_many_must_be_in_a_sum_and_how_many_restore_masks(self):
-        assert answers(lambda p: p.members_min) == [1, 1, 3, 1]
-        assert answers(lambda p: p.restorers_min(4)) == [4, 0, 3, 4]
+    def test_how_many_must_be_in_a_sum(self):
+        assert answers(lambda p: p.members_min) == [1, 1, 4, 1]
+        assert Shared(parties=4, colluding_max=1, quorum=3).members_min == 3
 
     def test_another_number_of_parties(self):
         scaled = [Aggregator(), Local(parties=9), Shared(parties=9, colluding_max=2), Joint(parties=9)]
         assert answers(lambda p: p.scaled_to(9)) == scaled
+        some = Shared(parties=6, colluding_max=1, quorum=5)
+        assert some.scaled_to(9) == Shared(parties=9, colluding_max=1, quorum=8)
 
     @pytest.mark.parametrize("placement", ALL[1:], ids=str)
     def test_noise_placed_for_other_parties_is_refused(self, placement):
@@ -242,23 +244,18 @@ class TestWhatFollowsForAProtocol:
 
     def test_which_coalition_breaks_it(self):
         star = answers(lambda p: p.breaks_if)
-        ring = answers(lambda p: p.breaks_if_in_ring)
+        double = answers(lambda p: p.breaks_if_masked_twice)
         for words, text in zip(("knows the noise", "No coalition", "unmask", "dealt"), star, strict=True):
             assert words in text
-        assert [a == b for a, b in zip(star, ring, strict=True)] == [True, True, False, True]
-        assert "coordinator" not in ring[2]
-
-    def test_missing_shares_leave_fewer_who_may_collude(self):
-        assert answers(lambda p: bool(p.describe_missing(1))) == [False, False, True, False]
-        assert answers(lambda p: p.describe_missing(0)) == [""] * 4
-        assert "1 of 4 parties was missing, and its share too" in ALL[2].describe_missing(1)
-        assert "at most 0 colluding parties, not 2" in ALL[2].describe_missing(2)
+        assert [a == b for a, b in zip(star, double, strict=True)] == [True, True, False, True]
+        assert "any one party" in star[2]
+        assert "any one party" not in double[2]
 
     def test_only_the_numbers_enter_digests(self):
         assert answers(lambda p: msgspec.msgpack.decode(msgspec.msgpack.encode(p))) == [
             {},
             {"parties": 4},
-            {"parties": 4, "colluding_max": 2},
+            {"parties": 4, "colluding_max": 2, "quorum": None},
             {"parties": 4},
         ]
 

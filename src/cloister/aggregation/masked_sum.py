@@ -11,7 +11,7 @@ The masks telescope: with f_t(0), ..., f_t(M) independent uniform vectors,
 Adding the masks of a set A of parties up thus costs two vectors for each gapless run of numbers in A, two in all when
 nobody is missing, whatever M is. And the masks are as good as separate ones: (f(0), ..., f(M)) -> (f(0), m_1, ..., m_M)
 is a bijection (f(l) = f(0) + m_1 + ... + m_l), so m_1, ..., m_M are independent and uniform
-(docs/proofs/masked-sum.md).
+(docs/proofs/secure-sum.md).
 
 Who sees what: to the coordinator every vector is a one-time pad over the whole ring. A party sees the sum. A party that
 also sees the coordinator's view can remove every mask, since all know the seed: **the coordinator together with any one
@@ -132,19 +132,24 @@ class MaskSchedule:
         RemoteProtocolError
             If the aggregate is malformed, has another length, or sums fewer than ``members_min`` parties.
         """
-        inside = _read_bitmap(aggregate.members, self._parties)
-        members = tuple(np.flatnonzero(inside).tolist())
+        members = unpack_members(aggregate.members, self._parties)
         if len(members) < members_min:
             raise RemoteProtocolError(
                 f"a sum must be over at least {members_min} parties to be unmasked; got {len(members)}."
             )
         total = aggregate.masked_sum.to_numpy(self._ring.dtype, length)
+        return total - self.sum_masks(aggregate.round, aggregate.members, length), members
+
+    def sum_masks(self, round_: int, members: bytes, length: int) -> NDArray[Any]:
+        """Return the masks of exactly these members, added up."""
+        inside = _read_bitmap(members, self._parties)
+        total = np.zeros(length, dtype=self._ring.dtype)
         # f(i) is in m_i with + and in m_{i+1} with -: it is left over where just one of the two is a member's.
         signs = inside[:-1] - inside[1:]
         for index in np.flatnonzero(signs).tolist():
-            potential = self._potential(aggregate.round, index, length)
-            total = total - potential if signs[index] > 0 else total + potential
-        return total, members
+            potential = self._potential(round_, index, length)
+            total = total + potential if signs[index] > 0 else total - potential
+        return total
 
     def _potential(self, round_: int, index: int, length: int) -> NDArray[Any]:
         """f_t(i), i = 0..M: one stream for each (session, round, index)."""

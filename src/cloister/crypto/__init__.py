@@ -5,7 +5,7 @@ Reading order: :mod:`~cloister.crypto.stream` (random numbers from a key, and wh
 coordinator), :mod:`~cloister.crypto.secret_sharing`.
 """
 
-from cloister.crypto.identity import PUBLIC_KEY_BYTES, Identity, SessionKey, SignedSessionKey
+from cloister.crypto.identity import PUBLIC_KEY_BYTES, Identity, SessionKey, SignedSessionKey, is_signed
 from cloister.crypto.sealing import OVERHEAD_BYTES, TAG_BYTES, open_box, open_keyed, seal_box, seal_keyed
 from cloister.crypto.secret_sharing import SHARE_BYTES, combine_shares, split_secret
 from cloister.crypto.stream import (
@@ -37,6 +37,7 @@ __all__ = [
     "combine_shares",
     "derive_key",
     "encode_context",
+    "is_signed",
     "make_entropy",
     "open_box",
     "open_keyed",

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from msgspec import Struct
 
-from cloister.crypto.stream import Entropy, Stream, encode_context
+from cloister.crypto.stream import Context, Entropy, Stream, encode_context
 from cloister.errors import RemoteProtocolError
 
 PUBLIC_KEY_BYTES = 32
@@ -32,20 +32,25 @@ class SignedSessionKey(Struct, frozen=True, array_like=True, forbid_unknown_fiel
                 f"a session key must have {PUBLIC_KEY_BYTES} bytes and its signature {SIGNATURE_BYTES}; "
                 f"got {len(self.public_key)} and {len(self.signature)}."
             )
-        try:
-            Ed25519PublicKey.from_public_bytes(identity).verify(
-                self.signature, _statement(session, self.owner, self.public_key)
-            )
-        except InvalidSignature:
+        if not is_signed(self.signature, identity, *_statement(session, self.owner, self.public_key)):
             raise RemoteProtocolError(
                 f"the session key of party {self.owner} must be signed by the identity in the directory; it is not. "
                 "Someone on the way may have replaced it."
-            ) from None
+            )
         _PROBE.exchange(self.public_key)  # a signed point of small order would fail only when a box is sealed to it
 
 
-def _statement(session: bytes, owner: int, public_key: bytes) -> bytes:
-    return encode_context("cloister session key", session, owner, public_key)
+def _statement(session: bytes, owner: int, public_key: bytes) -> tuple[Context, ...]:
+    return ("cloister session key", session, owner, public_key)
+
+
+def is_signed(signature: bytes, identity: bytes, *context: Context) -> bool:
+    """Return whether this identity signed these labels."""
+    try:
+        Ed25519PublicKey.from_public_bytes(identity).verify(signature, encode_context(*context))
+    except InvalidSignature:
+        return False
+    return True
 
 
 class Identity:
@@ -64,7 +69,11 @@ class Identity:
     def sign_session_key(self, key: SessionKey, session: bytes, owner: int) -> SignedSessionKey:
         """Bind a session key to this identity, this session and this party number."""
         public = key.public_bytes
-        return SignedSessionKey(owner, public, self._private.sign(_statement(session, owner, public)))
+        return SignedSessionKey(owner, public, self.sign(*_statement(session, owner, public)))
+
+    def sign(self, *context: Context) -> bytes:
+        """Sign labels; the first one must name the purpose."""
+        return self._private.sign(encode_context(*context))
 
 
 class SessionKey:

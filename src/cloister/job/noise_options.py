@@ -8,11 +8,14 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from cloister.aggregation import least_quorum
 from cloister.job.model import Job
 from cloister.job.options import Options
 from cloister.job.refusals import KeyPath, refuse, show_value
 from cloister.numeric import FixedPoint, RingBits
 from cloister.privacy.placement import Aggregator, Joint, Local, Placement, Shared
+
+_ALL_STAY = 5  # up to so many parties all must stay, by default: one that is missing can come back
 
 
 class SumOptions(Options, frozen=True):
@@ -23,8 +26,8 @@ class SumOptions(Options, frozen=True):
     fractional_bits, ring
         The fixed-point grid 2^-fractional_bits, and the width of the ring of the masked sums.
     min_parties
-        The run aborts when fewer parties answer. By default three, if there are that many: in a sum of two, each could
-        subtract its own part.
+        The run aborts when fewer parties answer. By default three, where there are as many: in a sum of two each could
+        subtract itself; with shared noise all of up to five parties, and all but one of more.
     """
 
     fractional_bits: Annotated[int, Meta(ge=1, le=30)] = 16
@@ -53,6 +56,25 @@ class SumOptions(Options, frozen=True):
         return min(3, parties) if self.min_parties is None else self.min_parties
 
 
+def default_colluding_max(parties: int) -> int:
+    """Return how many parties may collude where a job does not say: a third of them, and at least one."""
+    return max(1, (parties - 1) // 3)
+
+
+def default_quorum(parties: int, colluding_max: int) -> int:
+    """Return how many parties a sum is over where a job does not say: each missing one costs noise in every run."""
+    return parties if parties <= _ALL_STAY else max(parties - 1, least_quorum(parties, colluding_max))
+
+
+def check_quorum(min_parties: int, parties: int, colluding_max: int) -> None:
+    """Refuse sums of which two could be opened in a round."""
+    least = least_quorum(parties, colluding_max)
+    if min_parties < least:
+        must = f"be at least {least}, so that any two sums of a round have an honest party in common"
+        got = f"{min_parties} of {parties} parties, of which {colluding_max} may collude"
+        refuse(("protocol", "min_parties"), must, got, "Raise it, or let fewer parties collude.")
+
+
 class NoiseOptions(SumOptions, frozen=True):
     """Options of protocols in which either the coordinator or the parties can add the noise.
 
@@ -61,8 +83,8 @@ class NoiseOptions(SumOptions, frozen=True):
     placement
         Who adds the noise: the coordinator (default), every party a share of it, or every party all of it.
     colluding_max, honest_fraction
-        With shares: how many parties may reveal theirs to each other, or the fraction of parties that does not. A
-        fraction of 0.6 of 10 parties leaves 4 that may collude.
+        With shares: how many parties may tell each other theirs, by default a third of them; or the same as the
+        fraction that does not. 0.6 of 10 parties leaves 4 that may collude.
     """
 
     placement: Literal["aggregator", "shared", "local"] = "aggregator"
@@ -78,44 +100,41 @@ class NoiseOptions(SumOptions, frozen=True):
                 got = show_value(self.placement)
                 refuse(("protocol", key), 'come with placement = "shared"', got, "Remove it.")
             return
-        path: KeyPath = ("protocol", "colluding_max")
-        if not given:
-            what_to_do = "Each party knows its own share: write at least 1."
-            refuse(path, 'be given with placement = "shared"', "neither it nor honest_fraction", what_to_do)
         if len(given) > 1:
+            path: KeyPath = ("protocol", "colluding_max")
             refuse(path, "be left out with honest_fraction", "both", "They say the same: remove one.")
-        self._check_shares(len(job.parties), ("protocol", given[0]))
-
-    def _check_shares(self, parties: int, path: KeyPath) -> None:
-        colluding = self.resolve_colluding_max(parties) or 0
-        got = show_value(self.honest_fraction if self.colluding_max is None else self.colluding_max)
+        parties = len(job.parties)
+        colluding = self.resolve_colluding_max(parties)
         if not 1 <= colluding < parties:
-            what_to_do = "Each party knows its own share, and at least one must be honest."
-            refuse(path, f"leave from 1 to {parties - 1} of {parties} parties that may collude", got, what_to_do)
-        least = parties - colluding + 1  # a party knows its own share, so the others' must be enough
-        if self.resolve_min_parties(parties) < least:
-            must = f"be at least {least}: with fewer, one party's own share would leave less noise than promised"
-            refuse(("protocol", "min_parties"), must, f"{self.min_parties} of {parties} parties")
+            got = show_value(self.honest_fraction if self.colluding_max is None else self.colluding_max)
+            must = f"leave from 1 to {parties - 1} of {parties} parties that may collude"
+            what_to_do = "Each party knows its own share, and somebody must be honest."
+            refuse(("protocol", *(given or ["placement"])), must, got, what_to_do)
+        check_quorum(self.resolve_min_parties(parties), parties, colluding)
 
     def resolve_min_parties(self, parties: int) -> int:
-        """Return ``min_parties``, or its default for this many parties."""
-        colluding = self.resolve_colluding_max(parties)
-        least = super().resolve_min_parties(parties)
-        if self.min_parties is None and self.placement == "shared" and colluding is not None:
-            least = max(least, parties - colluding + 1)  # a party knows its own share, so the others' must be enough
-        return least
+        """Return ``min_parties``, or its default for so many parties."""
+        if self.min_parties is None and self.placement == "shared":
+            return default_quorum(parties, self.resolve_colluding_max(parties))
+        return super().resolve_min_parties(parties)
 
-    def resolve_colluding_max(self, parties: int) -> int | None:
-        """Return ``colluding_max``, or how many the honest fraction leaves; None if neither is given."""
-        if self.honest_fraction is None:
-            return self.colluding_max
-        return parties - math.ceil(Fraction(str(self.honest_fraction)) * parties)  # 0.28 of 25 is 7, in doubles more
+    def resolve_colluding_max(self, parties: int) -> int:
+        """Return how many parties may collude: as given, or what the honest fraction leaves; 0 without shares."""
+        if self.honest_fraction is not None:
+            return parties - math.ceil(Fraction(str(self.honest_fraction)) * parties)  # 0.28 of 25 is 7, not 8
+        if self.placement != "shared":
+            return 0
+        return default_colluding_max(parties) if self.colluding_max is None else self.colluding_max
 
     def make_placement(self, parties: int) -> Placement:
         """Return who adds the noise among this many parties."""
         match str(self.placement):
             case "shared":
-                return Shared(parties=parties, colluding_max=self.resolve_colluding_max(parties) or 0)
+                return Shared(
+                    parties=parties,
+                    colluding_max=self.resolve_colluding_max(parties),
+                    quorum=self.resolve_min_parties(parties),
+                )
             case "local":
                 return Local(parties=parties)
             case "joint":

@@ -248,7 +248,6 @@ def write_warnings(
             "and the noise. The noise hides one record there too, but it shows what one party's records are like as "
             "well as the noise allows. With three or more parties only sums of several are left."
         )
-    warnings.append(placement.describe_missing(circumstances.shares_missing))
     return tuple(filter(None, warnings))
 
 

@@ -5,8 +5,8 @@ accountant must be charged for, and who could take the noise away again. The tes
 a noise value is not protected against by it. So the mechanism to charge is the noise of the honest holders only; what
 the others add is independent of the records, and adding it is post-processing.
 
-A placement also says what follows from it for a protocol with common masks (aggregation.masked_sum), which the
-coordinator and any one party together can remove: who is still protected then.
+A placement also says what follows from it for sums with common masks (aggregation.common_masks), which the coordinator
+and any one party together can remove, and with double masks: who is still protected then.
 """
 
 from __future__ import annotations
@@ -69,17 +69,8 @@ class _Placement(ABC):
 
     @property
     def members_min(self) -> int:
-        """The fewest parties in a sum that leave the promised noise against one of them, who knows its own share."""
+        """The fewest parties in a sum that leave the promised noise."""
         return 1
-
-    def restorers_min(self, parties: int) -> int:
-        """Return how many of ``parties`` it must take to restore a missing party's masks in a ring; 0 if any number.
-
-        More than may collude, for whoever can restore masks can open sums that were given up (docs/proofs/ring-sum.md).
-        A vector with all of its noise may be seen; one with a share of it only by no more than the shares allow. Noise
-        that is drawn for each sum needs everybody, or several draws would be on one vector for one payment.
-        """
-        return parties
 
     @abstractmethod
     def scaled_to(self, parties: int) -> Self:
@@ -109,13 +100,9 @@ class _Placement(ABC):
         """Which coalition undoes the protection of a masked sum."""
 
     @property
-    def breaks_if_in_ring(self) -> str:
-        """Which coalition does where the parties add up among themselves, and a relay only carries messages."""
+    def breaks_if_masked_twice(self) -> str:
+        """Which coalition does where masks are double, so that no single party can remove them."""
         return self.breaks_if
-
-    def describe_missing(self, shares: int) -> str:
-        """Say what so many missing shares of the noise take from the promise; nothing where noise is not shared."""
-        return ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,10 +183,6 @@ class Local(_AmongParties):
         """Return the variance of one entry of all noise together."""
         return self.parties * compute_variance(target)
 
-    def restorers_min(self, parties: int) -> int:
-        """Return 0: every vector carries all of its noise."""
-        return 0
-
     @property
     def who_adds(self) -> str:
         """Who adds noise, for the privacy card."""
@@ -208,7 +191,7 @@ class Local(_AmongParties):
 
 @dataclass(frozen=True, kw_only=True)
 class Shared(_AmongParties):
-    """Each party adds a share, such that the shares of any n - t honest parties are the noise wanted.
+    """Each party adds a share, such that the honest shares in any sum over a quorum are the noise wanted.
 
     Parameters
     ----------
@@ -217,21 +200,28 @@ class Shared(_AmongParties):
     colluding_max
         t: at most this many tell their shares to each other and to the receiver, or add none; 0 <= t < n. A party that
         receives the sum knows its own share and counts as one of them, so 0 is right only if no party receives it.
+    quorum
+        q: a sum is over at least so many parties, t < q <= n; all of them if it is not given. Who is missing is decided
+        by whoever adds up, so a missing share must not count on the colluding parties: they are t of those present.
 
     Privacy
     -------
     Protects against the receivers together with any t parties. Event: discrete Laplace as wanted, exactly; or the sum
-    of n - t discrete Gaussians, which costs at most what the one wanted does (docs/proofs/placement-shared.md).
+    of q - t discrete Gaussians, which costs at most what the one wanted does (docs/proofs/placement-shared.md).
     """
 
     colluding_max: int
+    quorum: int | None = None
 
     each_party_draws = True
     breaks_if = (
-        "The coordinator and any one party together: they can unmask each party's sums, which carry one share "
-        "of the noise, too little alone. Or more colluding parties than was agreed."
+        "The coordinator and any one party together, where masks come from a common seed: they can unmask each party's "
+        "sums, which carry one share of the noise, too little alone. Or more colluding parties than was agreed."
     )
-    breaks_if_in_ring = "More colluding parties than was agreed: their own shares of the noise are known to them."
+    breaks_if_masked_twice = (
+        "More colluding parties than was agreed, with the coordinator or without: their own shares of the noise are "
+        "known to them."
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -240,11 +230,27 @@ class Shared(_AmongParties):
                 f"colluding_max must be at least 0 and less than the number of parties; got {self.colluding_max} of "
                 f"{self.parties}. Take 1 if parties receive the sum and trust each other not to collude."
             )
+        if not self.colluding_max < self.members_min <= self.parties:
+            raise ConfigError(
+                f"a quorum must be more than the {self.colluding_max} parties that may collude and at most all "
+                f"{self.parties}; got {self.quorum}."
+            )
+
+    @property
+    def members_min(self) -> int:
+        """The quorum: a sum over fewer has too little noise."""
+        return self.parties if self.quorum is None else self.quorum
 
     @property
     def honest_min(self) -> int:
-        """How many honest shares the noise wanted is made of: n - t."""
-        return self.parties - self.colluding_max
+        """How many honest shares the noise wanted is made of: q - t."""
+        return self.members_min - self.colluding_max
+
+    def scaled_to(self, parties: int) -> Self:
+        """Return the same placement for another number of parties, of which as many may be missing."""
+        missing = self.parties - self.members_min
+        quorum = None if self.quorum is None else max(parties - missing, self.colluding_max + 1)
+        return replace(self, parties=parties, quorum=quorum)
 
     def mechanism_for_share(self, target: Mechanism) -> Noise:
         """Return what each party adds."""
@@ -262,7 +268,7 @@ class Shared(_AmongParties):
                 )
 
     def released_mechanism(self, target: Mechanism) -> Mechanism:
-        """Return what the accountant is charged for: the sum of n - t shares."""
+        """Return what the accountant is charged for: the sum of q - t shares."""
         share = self.mechanism_for_share(target)
         if self.honest_min > 1 and isinstance(share, DiscreteGaussian):
             return DiscreteGaussianSum(sigma=share.sigma, shares=self.honest_min)
@@ -271,15 +277,6 @@ class Shared(_AmongParties):
     def total_variance(self, target: Mechanism) -> float:
         """Return the variance of one entry of all noise together, when no share is missing."""
         return self.parties * compute_variance(self.mechanism_for_share(target))
-
-    @property
-    def members_min(self) -> int:
-        """One more than the honest shares wanted: whoever receives the sum knows its own."""
-        return self.honest_min + 1
-
-    def restorers_min(self, parties: int) -> int:
-        """Return one more than may collude."""
-        return self.colluding_max + 1
 
     @property
     def who_adds(self) -> str:
@@ -294,17 +291,6 @@ class Shared(_AmongParties):
         return (
             f"Each party could subtract its own share. Up to {self.colluding_max} of them together, with whoever "
             f"receives the sum, leave the stated noise; {self.colluding_max + 1} leave less."
-        )
-
-    def describe_missing(self, shares: int) -> str:
-        """Say against how many the promise still holds: colluding parties need not know a share that is missing."""
-        if not shares:
-            return ""
-        were, whose = ("was", "its share") if shares == 1 else ("were", "their shares")
-        left = self.colluding_max - shares
-        return (
-            f"In a round {shares} of {self.parties} parties {were} missing, and {whose} too: the promise holds "
-            f"against at most {left} colluding {'party' if left == 1 else 'parties'}, not {self.colluding_max}."
         )
 
 

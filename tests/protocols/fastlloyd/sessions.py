@@ -61,6 +61,7 @@ class FastLloydSession(Rounds):
         seed=7,
         records=None,
         options=None,
+        masks="common",
     ):
         parts = deal() if parts is None else parts
         self.kind, self.epsilon, self.start = kind, epsilon, start
@@ -84,6 +85,8 @@ class FastLloydSession(Rounds):
             dimensions=self.dimensions,
             iterations=len(self.plan.targets),
             noise=self.plan,
+            masks=masks,
+            colluding_max=placement.colluding_max if masks == "double" else 0,
             max_records=max_records,
             members_min=max(members_min, self.plan.members_min),
             initialisation="given" if start else initialisation,

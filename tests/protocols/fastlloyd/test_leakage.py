@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 
 from cloister.aggregation import MaskSchedule
+from cloister.aggregation.messages import Answered
 from cloister.privacy.placement import Local, Shared
 from cloister.privacy.units import Learns
 from cloister.protocols.multiparty_lloyd import LEAKAGE
-from cloister.protocols.multiparty_lloyd.messages import MaskedFinish, MaskedRound, MaskedUpdate
 from cloister.records import ArrayRecords
 from tests.protocols.fastlloyd.sessions import POINTS, START, FastLloydSession, deal
 from tests.protocols.multiparty_lloyd.test_leakage import ALLOWED, ALPHA, VALUES, appears, received_arrays
@@ -75,11 +75,7 @@ def find_truth(session):
 
 def unmask(session, run, parties, number):
     """What one party can read: the total of each round."""
-    masks, ring = parties[number - 1]._ready_masks(), session.agreement.ring
-    entries = [e.message for e in run.views[number] if isinstance(e.message, MaskedRound | MaskedFinish)]
-    news = [aggregate for message in entries for aggregate in message.news]
-    totals = [masks.unmask(a, length=session.agreement.length, members_min=1)[0] for a in news]
-    return [ring.decode(total).reshape(session.clusters, -1) for total in totals]
+    return session.read_totals(run, parties[number - 1], number)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -165,8 +161,8 @@ def coordinator_bytes(kind, parts, seeds):
         session = FastLloydSession(kind, parts=parts, seed=seed, records=30, options=options)
         run, _ = session.run(record_views=True)
         for entry in run.views[0]:
-            if isinstance(entry.message, MaskedUpdate):
-                collected += np.bincount(np.frombuffer(entry.message.masked.data, np.uint8), minlength=256)
+            if isinstance(entry.message, Answered):
+                collected += np.bincount(np.frombuffer(entry.message.vector, np.uint8), minlength=256)
     return collected
 
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from cloister.kmeans import Assignment, Unconstrained
+from cloister.aggregation import Follower
+from cloister.kmeans.assignment import Assignment, Unconstrained
 from cloister.privacy.release import NoiseDuty
 from cloister.protocols.multiparty_lloyd import Agreement
 from cloister.protocols.multiparty_lloyd.agreement import LloydSession
 from cloister.protocols.multiparty_lloyd.protocol import LloydClustering
 from cloister.records import ArrayRecords
-from tests.sessions import Session, make_directory
+from tests.sessions import SESSION, Session, make_directory
 
 
 class Rounds(Session):
@@ -43,6 +44,21 @@ class Rounds(Session):
     @property
     def record_tables(self) -> list[ArrayRecords]:
         return [ArrayRecords(part) for part in self.records]
+
+    def read_totals(self, run: Any, party: Any, number: int) -> list[np.ndarray]:
+        """What one party can read: the total of each round, from the messages that it received."""
+        masks, agreement = party._introduction.masks, self.agreement
+        state = self.party(number).state
+        state.begin(masks.seed, SESSION)
+        follower = Follower(seat=self.seat(number), terms=agreement.sums, contributor=state, length=agreement.length)
+        found = []
+        for entry in run.views[number]:
+            for total in getattr(entry.message, "news", ()):
+                if total.attempt.round > follower.taken:
+                    reading = masks.read(total, follower.place, agreement.length)
+                    found.append(agreement.ring.decode(reading.elements).reshape(agreement.clusters, -1))
+                    follower.take((total,), upto=total.attempt.round, masks=masks)
+        return found
 
 
 def make_session(

@@ -91,7 +91,7 @@ def test_leakage_and_traffic_are_reported():
     assert {row.role for row in result.leakage} == {"the coordinator", "each party", "everyone"}
     coordinator = next(row for row in result.leakage if row.role == "the coordinator")
     assert coordinator.how == "nothing of"
-    assert result.network.simulated_s == pytest.approx(0.1 * (3 + 5 + 1))
+    assert result.network.simulated_s == pytest.approx(0.1 * (3 + 5 + 2))
     assert all(party.rounds_missed == 0 for party in result.parties)
 
 

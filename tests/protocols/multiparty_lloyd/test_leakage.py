@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cloister.aggregation import Aggregate, MaskSchedule
+from cloister.aggregation import MaskSchedule
+from cloister.aggregation.messages import Answered, Conclude, MeetPeers, Opened, OpenTotal, Settle, Total, Voted
 from cloister.aggregation.seed_agreement import (
     OpenSession,
     Ready,
@@ -19,9 +20,7 @@ from cloister.privacy.units import Learns
 from cloister.protocols.multiparty_lloyd import LEAKAGE
 from cloister.protocols.multiparty_lloyd.messages import (
     LocalUpdate,
-    MaskedFinish,
     MaskedRound,
-    MaskedUpdate,
     NaiveFinish,
     NaiveRound,
 )
@@ -67,15 +66,17 @@ def test_the_leakage_tables_are_the_printed_ones(variant):
 ALLOWED = {
     ("naive", 0): {Ready, LocalUpdate},
     ("naive", 1): {OpenSession, NaiveRound, NaiveFinish},
-    ("masked", 0): {SessionOpened, SealedSeeds, Ready, MaskedUpdate},
-    ("masked", 1): {OpenSession, ShareSeed, TakeSeed, MaskedRound, MaskedFinish},
+    ("masked", 0): {SessionOpened, SealedSeeds, Ready, Answered, Voted},
+    ("masked", 1): {OpenSession, ShareSeed, TakeSeed, MaskedRound, Settle, Conclude},
+    ("double", 0): {SessionOpened, SealedSeeds, Ready, Answered, Opened, Voted},
+    ("double", 1): {OpenSession, ShareSeed, TakeSeed, MeetPeers, MaskedRound, OpenTotal, Settle, Conclude},
 }
 
 
-@pytest.mark.parametrize("variant", PRINTED)
-def test_roles_receive_only_the_messages_of_the_protocol(variant):
-    run, _ = session_of(variant).run(record_views=True)
-    family = "naive" if variant == "naive" else "masked"
+@pytest.mark.parametrize(("variant", "masks"), [*((name, "common") for name in PRINTED), ("masked-centroid", "double")])
+def test_roles_receive_only_the_messages_of_the_protocol(variant, masks):
+    run, _ = session_of(variant, masks=masks).run(record_views=True)
+    family = "naive" if variant == "naive" else "double" if masks == "double" else "masked"
     for role, entries in run.views.items():
         assert {type(entry.message) for entry in entries} <= ALLOWED[family, min(role, 1)]
         assert entries
@@ -85,6 +86,9 @@ def arrays_in(value):
     """Every array in a message, however deep."""
     if isinstance(value, Array):
         return [np.frombuffer(value.data, DTYPES[value.code]).reshape(value.shape)]
+    if isinstance(value, Answered | Total):
+        words = np.frombuffer(value.vector if isinstance(value, Answered) else value.body, np.uint32)
+        return [words[:-4]]  # less the check words
     if isinstance(value, tuple):
         return [array for item in value for array in arrays_in(item)]
     if hasattr(value, "__struct_fields__"):
@@ -178,19 +182,9 @@ def test_parties_of_the_sum_count_protocol_learn_the_sums_and_counts():
     session = session_of("masked-sum-count")
     run, parties = session.run(record_views=True)
     values = truth(session, run)
-    masks = parties[0]._ready_masks()
-    aggregates = [
-        aggregate
-        for entry in run.views[1]
-        if isinstance(entry.message, MaskedRound | MaskedFinish)
-        for aggregate in entry.message.news
-    ]
-    assert len(aggregates) == 3
-    for number, aggregate in enumerate(aggregates):
-        assert isinstance(aggregate, Aggregate)
-        elements, members = masks.unmask(aggregate, length=9, members_min=2)
-        total = session.agreement.ring.decode(elements).reshape(3, 3)
-        assert members == (1, 2, 3)
+    totals = session.read_totals(run, parties[0], 1)
+    assert len(totals) == 3
+    for number, total in enumerate(totals):
         assert np.array_equal(total[:, -1], values["C_i"][number])
         assert np.array_equal(total[:, :-1], values["S_i"][number])
 
@@ -253,8 +247,8 @@ def test_weak_masks_are_caught(name, monkeypatch):
 def round_differences(session):
     """Differences between a party's vectors of consecutive rounds, as the coordinator could take them."""
     run, _ = session.run(record_views=True)
-    vectors = [e.message.masked for e in run.views[0] if e.sender == 1 and isinstance(e.message, MaskedUpdate)]
-    words = [np.frombuffer(v.data, np.uint32) for v in vectors]
+    answers = [e.message for e in run.views[0] if e.sender == 1 and isinstance(e.message, Answered)]
+    words = [arrays_in(answer)[0] for answer in answers]
     return np.concatenate([b - a for a, b in itertools.pairwise(words)])
 
 

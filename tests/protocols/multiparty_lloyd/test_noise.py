@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloister.aggregation import MaskSchedule
+from cloister.aggregation.messages import Answered
 from cloister.crypto import SeededEntropy
-from cloister.errors import BudgetError, ConfigError, TooFewPartiesError
-from cloister.kmeans import ConstrainedExclusive
+from cloister.errors import BudgetError, ConfigError, DivergedError, TooFewPartiesError
+from cloister.kmeans.assignment import ConstrainedExclusive
 from cloister.numeric import FixedPoint
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum
@@ -19,7 +20,6 @@ from cloister.privacy.placement import Aggregator, Local, Shared
 from cloister.privacy.release import NoiseDuty, release
 from cloister.privacy.units import Budget, Learns
 from cloister.protocols.multiparty_lloyd import LEAKAGE, Agreement, LloydState, coordinate, plan_noise
-from cloister.protocols.multiparty_lloyd.messages import MaskedFinish, MaskedRound
 from cloister.runtime import Fault, FaultKind
 from tests.protocols.multiparty_lloyd.oracle import local_sums
 from tests.protocols.multiparty_lloyd.sessions import Rounds, split
@@ -104,12 +104,7 @@ def test_the_books_reconcile_with_what_ran(dimensions, kind):
 
 def unmasked_totals(session, run, parties):
     """What party 1 can read of each round."""
-    masks = parties[0]._ready_masks()
-    news = [a for e in run.views[1] if isinstance(e.message, MaskedRound | MaskedFinish) for a in e.message.news]
-    ring = session.agreement.ring
-    length = session.agreement.length
-    totals = [ring.decode(masks.unmask(a, length=length, members_min=2)[0]) for a in news]
-    return [total.reshape(session.agreement.clusters, -1) for total in totals]
+    return session.read_totals(run, parties[0], 1)
 
 
 def exact_totals(session, totals):
@@ -149,7 +144,7 @@ def test_one_noisy_sum_a_round_however_often_it_is_sent():
     for role in (1, 2, 3):
         for entry in run.views[role]:
             for news in getattr(entry.message, "news", ()):
-                assert seen.setdefault(news.round, news.masked_sum.data) == news.masked_sum.data
+                assert seen.setdefault(news.attempt.round, news.body) == news.body
     assert len(session.duty.sampler.drawn) == 4
     assert np.array_equal(parties[0].centres, parties[1].centres)
     assert len(session.duties[2].charger.spent().releases) == 4  # charged before its lost answers left
@@ -198,28 +193,35 @@ def test_parties_can_add_the_noise_and_the_coordinator_then_knows_none(placement
         assert event.mechanism == session.agreement.noise.target_of(1)
 
 
-def test_shares_need_one_party_more_than_make_up_the_noise():
-    """Whoever reads the sum knows its own share: 4 parties, 2 may collude, so each sum needs 3."""
-    shared = Shared(parties=4, colluding_max=2)
+def test_a_sum_needs_the_quorum_that_its_noise_was_scaled_to():
+    shared = Shared(parties=4, colluding_max=1, quorum=3)
     with pytest.raises(ConfigError, match="members_min must be at least 3"):
         NoisySession(split(POINTS, 4), placement=shared, members_min=2)
 
 
-@pytest.mark.parametrize("colluding_max", [1, 2, 3])
+@pytest.mark.parametrize(("quorum", "colluding_max"), [(3, 1), (4, 1), (4, 2), (4, 3)])
+@pytest.mark.parametrize("masks", ["common", "double"])
 @pytest.mark.parametrize("gone", [0, 1, 2])
-def test_a_dropout_never_leaves_less_unknown_noise_than_was_charged(colluding_max, gone):
-    """Against each party that reads a sum, count the shares in it that it does not know."""
-    placement = Shared(parties=4, colluding_max=colluding_max)
-    session = NoisySession(split(POINTS, 4), placement=placement, members_min=4 - colluding_max + 1, **given_start())
-    faults = [Fault(FaultKind.DROP_REQUEST, 4 - number, 4) for number in range(gone)]
+def test_a_dropout_never_leaves_less_unknown_noise_than_was_charged(quorum, colluding_max, masks, gone):
+    """Against each coalition that reads a sum, count the shares in it that it does not know."""
+    placement = Shared(parties=4, colluding_max=colluding_max, quorum=quorum)
+    session = NoisySession(
+        split(POINTS, 4),
+        placement=placement,
+        members_min=quorum,
+        masks=masks,
+        colluding_max=colluding_max,
+        **given_start(),
+    )
+    faults = [Fault(FaultKind.DROP_REQUEST, 4 - number, 5) for number in range(gone)]
     try:
         run, _ = session.run(faults=faults)
     except TooFewPartiesError:
-        assert gone >= colluding_max
+        assert 4 - gone < quorum
         return
     charged = session.agreement.noise.release_of(1).mechanism
     shares = charged.shares if isinstance(charged, DiscreteGaussianSum) else 1
-    assert all(len(members) - 1 >= shares for members in run.result.members)
+    assert all(len(members) - colluding_max >= shares for members in run.result.members)
 
 
 def test_vectors_are_masked_before_they_reach_the_coordinator(monkeypatch):
@@ -227,8 +229,8 @@ def test_vectors_are_masked_before_they_reach_the_coordinator(monkeypatch):
 
     def share_of_large_words():
         run, _ = NoisySession(split(POINTS, 3), **given_start()).run(record_views=True)
-        vectors = [e.message.masked for e in run.views[0] if hasattr(e.message, "masked")]
-        words = np.concatenate([np.frombuffer(vector.data, np.int32) for vector in vectors])
+        vectors = [e.message.vector for e in run.views[0] if isinstance(e.message, Answered)]
+        words = np.concatenate([np.frombuffer(vector, np.int32)[:-4] for vector in vectors])
         return (np.abs(words.astype(np.int64)) > 2**26).mean()
 
     assert share_of_large_words() > 0.9
@@ -313,21 +315,24 @@ PLANS = st.lists(
         Fault,
         st.sampled_from([kind for kind in FaultKind if kind is not FaultKind.RESTART]),
         st.integers(1, 3),
-        st.integers(0, 8),
+        st.integers(0, 14),
     ),
     max_size=8,
 )
 
 
 @settings(max_examples=80, deadline=None)
-@given(PLANS, st.sampled_from([None, Local(parties=3)]))
+@given(PLANS, st.sampled_from([None, Local(parties=3), Shared(parties=3, colluding_max=1)]))
 def test_whatever_goes_wrong_each_round_is_charged_and_noised_once(plan, placement):
     """Duplicates, replays and lost answers never charge a party twice, nor draw a round's noise twice."""
-    session = NoisySession(split(POINTS, 3), placement=placement, **given_start())
+    options = given_start()
+    if isinstance(placement, Shared):
+        options |= {"masks": "double", "members_min": 3, "colluding_max": 1}
+    session = NoisySession(split(POINTS, 3), placement=placement, **options)
     try:
         run, _ = session.run(faults=plan)
         rounds = run.result.rounds
-    except TooFewPartiesError:
+    except (TooFewPartiesError, DivergedError):
         rounds = None
     for duty in session.duties.values():
         names = [release.name for release in duty.charger.spent().releases]

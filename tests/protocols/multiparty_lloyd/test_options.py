@@ -100,3 +100,62 @@ def test_noise_options_say_what_is_promised():
     assert not laplace.needs_delta
     assert laplace.variant_in_words == "in a ring"
     assert make_job("mask-noise-average", noise="laplace", topology="ring", placement="joint").protocol.needs_delta
+
+
+@pytest.mark.parametrize(
+    ("parties", "options", "colluding", "members"),
+    [
+        (2, {"placement": "shared"}, 1, 2),
+        (3, {"placement": "shared"}, 1, 3),
+        (5, {"placement": "shared"}, 1, 5),
+        (6, {"placement": "shared"}, 1, 5),
+        (10, {"placement": "shared"}, 3, 9),
+        (10, {"placement": "shared", "colluding_max": 9}, 9, 10),
+        (10, {"placement": "shared", "min_parties": 7}, 3, 7),
+        (10, {"placement": "local", "topology": "ring"}, 0, 6),
+        (10, {"placement": "local"}, 0, 3),
+        (10, {}, 0, 3),
+    ],
+)
+def test_a_quorum_is_all_of_a_few_parties_and_all_but_one_of_more(parties, options, colluding, members):
+    protocol = make_job("mask-noise-average", parties=parties, **options).protocol
+    assert (protocol.resolve_colluding_max(parties), protocol.resolve_min_parties(parties)) == (colluding, members)
+    if protocol.placement == "shared":
+        placement = protocol.make_placement(parties)
+        assert placement.honest_min == members - colluding
+        assert 2 * placement.members_min > parties + colluding
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("mask-noise-average", {"placement": "shared", "min_parties": 3}, "min_parties must be at least 4"),
+        ("mask-noise-average", {"placement": "shared", "colluding_max": 4, "min_parties": 5}, "at least 6"),
+        ("mask-noise-average", {"masks": "double", "min_parties": 3}, "min_parties must be at least 4"),
+        ("masked-sum-count", {"masks": "double", "min_parties": 3}, "min_parties must be at least 4"),
+        ("masked-sum-count", {"colluding_max": 1}, 'colluding_max must come with masks = "double"'),
+        (
+            "mask-noise-average",
+            {"topology": "ring", "placement": "local", "masks": "common"},
+            'masks must be left out with topology = "ring"',
+        ),
+    ],
+)
+def test_sums_of_which_two_could_be_opened_are_refused(name, options, words):
+    with pytest.raises(ConfigError) as caught:
+        make_job(name, parties=6, **options)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "masks"),
+    [
+        ("mask-noise-average", {"placement": "shared"}, "double"),
+        ("mask-noise-average", {"placement": "shared", "masks": "common"}, "common"),
+        ("mask-noise-average", {"placement": "local"}, "common"),
+        ("mask-noise-average", {"placement": "local", "topology": "ring"}, "double"),
+        ("mask-noise-average", {"masks": "double"}, "double"),
+    ],
+)
+def test_shared_noise_is_masked_twice_unless_a_job_says_otherwise(name, options, masks):
+    assert make_job(name, parties=6, **options).protocol.mask_kind == masks

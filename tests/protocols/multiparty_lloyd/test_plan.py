@@ -17,7 +17,7 @@ def make_job(name, *, parties=3, **options):
         columns=tuple(Column(name=f"c{i}", low=0, high=10) for i in range(2)),
         parties=tuple(JobParty(name=f"p{i}") for i in range(parties)),
         protocol=make_options(name, **options),
-        budget=None if name in ("naive", "masked-sum-count") else Budget(epsilon=8.0, delta=1e-6),
+        budget=None if name in ("naive", "masked-sum-count", "masked-centroid") else Budget(epsilon=8.0, delta=1e-6),
     )
 
 
@@ -29,7 +29,13 @@ def run(job):
 @pytest.mark.parametrize("iterations", [1, 2, 3, 4, 30])
 @pytest.mark.parametrize(
     ("name", "options"),
-    [("naive", {}), ("masked-sum-count", {"start_by": "coordinator"}), ("fastlloyd", {"placement": "local"})],
+    [
+        ("naive", {}),
+        ("masked-sum-count", {"start_by": "coordinator"}),
+        ("masked-centroid", {"masks": "double"}),
+        ("fastlloyd", {"placement": "local"}),
+        ("fastlloyd", {"placement": "shared"}),
+    ],
 )
 def test_every_round_is_counted(name, options, iterations):
     job = make_job(name, iterations=iterations, **options)

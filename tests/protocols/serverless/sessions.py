@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from cloister.aggregation import least_quorum
 from cloister.crypto import SeededEntropy
 from cloister.numeric import Ring
 from cloister.protocols.serverless import CODEC, JointNoise, RingParty, Terms, relay
@@ -43,13 +44,20 @@ class FakeContributor:
         self.totals[round_] = total
         self.members[round_] = members
 
+    def branch(self) -> FakeContributor:
+        """A copy with books of its own, which the original takes over if the step was valid."""
+        return replace(self, contributed=list(self.contributed), totals=dict(self.totals), members=dict(self.members))
+
+    @property
+    def subject(self) -> bytes:
+        return b"".join(total.tobytes() for total in self.totals.values())
+
 
 class Recorder:
     """A party whose requests and replies are kept, those too that never arrive."""
 
-    def __init__(self, party: RingParty, contributor: FakeContributor) -> None:
+    def __init__(self, party: RingParty) -> None:
         self.party = party
-        self.contributor = contributor
         self.log: list[tuple[Any, Any]] = []
 
     def handle(self, request: Any) -> Any:
@@ -58,8 +66,12 @@ class Recorder:
         return reply
 
     @property
-    def keyring(self) -> Any:
-        return self.party._introduction.keyring
+    def contributor(self) -> FakeContributor:
+        return self.party.contributor
+
+    @property
+    def masks(self) -> Any:
+        return self.party._introduction.masks
 
 
 @dataclass
@@ -68,8 +80,9 @@ class SumSession:
 
     vectors: np.ndarray
     bits: int = 32
-    members_min: int = 2
-    restorers_min: int = 0
+    members_min: int = 0
+    """By default the least quorum."""
+    colluding_max: int = 0
     scale: float | None = None
     seed: int = 7
     recorder_class: type[Recorder] = Recorder
@@ -83,21 +96,20 @@ class SumSession:
             rounds=rounds,
             length=length,
             ring=Ring(self.bits),
-            members_min=self.members_min,
-            restorers_min=self.restorers_min,
+            members_min=self.members_min or max(2, least_quorum(parties, self.colluding_max)),
+            colluding_max=self.colluding_max,
             joint=None if self.scale is None else JointNoise(scale=self.scale),
         )
 
     def party(self, number: int) -> Recorder:
-        contributor = FakeContributor(self.vectors[number - 1])
         seat = Seat(
             number=number,
             identity=identity(self.seed, number),
             entropy=SeededEntropy(self.seed, f"party {number}"),
             session=SESSION,
         )
-        party = RingParty(seat=seat, terms=self.terms, contributor=contributor)
-        return self.recorder_class(party, contributor)
+        contributor = FakeContributor(self.vectors[number - 1])
+        return self.recorder_class(RingParty(seat=seat, terms=self.terms, contributor=contributor))
 
     def relay(self) -> Any:
         return relay(self.terms, entropy=SeededEntropy(self.seed, "relay"), session=SESSION)

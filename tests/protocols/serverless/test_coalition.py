@@ -6,19 +6,19 @@ mask, every attempt shows them its vector with another draw.
 """
 
 import numpy as np
-import pytest
 
-from cloister.aggregation import unpack_members
-from cloister.aggregation.pairwise_pads import expand_mask
-from cloister.crypto import combine_shares
+from cloister.aggregation import SumTerms, double_masks, unpack_members
+from cloister.aggregation.messages import PartyBox
+from cloister.aggregation.own_masks import derive_mask_key, expand_mask
+from cloister.aggregation.statements import read_words
+from cloister.crypto.secret_sharing import combine_shares
 from cloister.errors import RemoteProtocolError
 from cloister.joint_noise import JointSampler
 from cloister.protocols.serverless import party as party_module
-from cloister.protocols.serverless.keyring import read_vector
 from cloister.protocols.serverless.messages import AddVector
 from tests.protocols.serverless.sessions import Recorder, SumSession
 
-PARTIES, MEMBERS_MIN, LENGTH, SCALE, SECRET = 6, 3, 400, 100.0, 777
+PARTIES, MEMBERS_MIN, LENGTH, SCALE, SECRET = 6, 4, 400, 100.0, 777
 
 
 class Stopper(Recorder):
@@ -33,49 +33,60 @@ class Stopper(Recorder):
         return reply
 
 
-def attack(monkeypatch, restorers_min):
+def attack(monkeypatch):
     """What the coalition computes as party 1's vector from each attempt, and how often party 1 paid."""
-    samplers = []
+    samplers, statements = [], {}
 
     class Spy(JointSampler):
         def __init__(self, plan, **options):
             super().__init__(plan, **options)
             samplers.append((plan.parties, options["place"], self))
 
+    real = double_masks.DoubleMasks.blind
+
+    def blind(self, vector):
+        reply = real(self, vector)
+        statements[self._entered.attempt] = self._entered.statement
+        return reply
+
     monkeypatch.setattr(party_module, "JointSampler", Spy)
+    monkeypatch.setattr(double_masks.DoubleMasks, "blind", blind)
     vectors = np.zeros((PARTIES, 1, LENGTH), dtype=np.int64)
     vectors[0] = SECRET
-    session = SumSession(
-        vectors, bits=64, members_min=MEMBERS_MIN, restorers_min=restorers_min, scale=SCALE, recorder_class=Stopper
-    )
+    session = SumSession(vectors, bits=64, members_min=MEMBERS_MIN, scale=SCALE, recorder_class=Stopper)
     _, roles = session.run()
-    ring, colluders = session.terms.ring, range(2, PARTIES + 1)
+    ring, words = session.terms.ring, session.terms.words
     seen = []
-    for request, _ in roles[1].log:
+    for request, passed in roles[0].log:
         if not isinstance(request, AddVector):
             continue
         attempt, members = request.attempt, unpack_members(request.attempt.members, PARTIES)
-        passed = read_vector(roles[1].keyring.open(request.partial, "sum", attempt, sender=1), session.terms)
-        pads = sum(
-            roles[j - 1].keyring._pads.pad(members, LENGTH, attempt.round, attempt.number) for j in members if j != 1
-        )
-        restored = combine_shares({j: roles[j - 1].keyring._kept_shares[1] for j in colluders})
-        mask = expand_mask(roles[1].keyring.mask_key_of(1, restored, attempt), LENGTH, ring)
-        shares = sum(sampler.shares for parties, place, sampler in samplers if parties == len(members) and place != 0)
-        seen.append(ring.decode(passed + pads - mask + shares))
+        statement = statements[attempt]
+        added = read_words(roles[1].masks.open(passed.box, "sum", attempt, sender=1), ring, words)
+        pads = sum(roles[j - 1].masks._pads.pad(members, words, statement) for j in members if j != 1)
+        left = (added + pads)[:LENGTH]
+        shares = {
+            dealt.party: roles[dealt.party - 1].masks._shares.open(PartyBox(1, dealt.box), attempt)
+            for dealt in passed.shares[: session.terms.sums.restorers]
+        }
+        if shares:
+            left = left - expand_mask(derive_mask_key(combine_shares(shares), statement), words, ring)[:LENGTH]
+        drawn = sum(sampler.shares for parties, place, sampler in samplers if parties == len(members) and place != 0)
+        seen.append(ring.decode(left + drawn))
     return np.array(seen), roles[0].contributor.contributed
 
 
-def test_with_all_as_restorers_stopping_shows_nothing(monkeypatch):
-    seen, paid = attack(monkeypatch, restorers_min=PARTIES)
+def test_where_nothing_is_restored_stopping_shows_nothing(monkeypatch):
+    seen, paid = attack(monkeypatch)
     assert len(paid) == 1
     assert (np.abs(seen - SECRET) > 2**40).mean() > 0.99
 
 
-@pytest.mark.parametrize("restorers_min", [0, PARTIES - 1])
-def test_with_fewer_restorers_the_coalition_sees_a_draw_for_each_attempt(monkeypatch, restorers_min):
-    """The mutant: what a job must not agree to."""
-    seen, paid = attack(monkeypatch, restorers_min)
+def test_with_shares_the_coalition_sees_a_draw_for_each_attempt(monkeypatch):
+    """The mutant: masks that can be restored where noise is joint."""
+    restoring = property(lambda terms: terms.members_min < terms.parties)
+    monkeypatch.setattr(SumTerms, "shares_masks", restoring)
+    seen, paid = attack(monkeypatch)
     assert len(paid) == 1
     assert len(seen) == PARTIES - MEMBERS_MIN + 1
     assert np.abs(seen.mean(axis=1) - SECRET).max() < 60

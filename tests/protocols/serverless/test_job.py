@@ -107,17 +107,18 @@ def agree(job):
     return find_protocol(job).agree(job, placeholder_directory(job), PublicInput()).agreement
 
 
-def test_nobody_but_all_together_can_open_a_sum_that_was_given_up_where_noise_is_joint():
+def test_no_mask_is_ever_restored_where_noise_is_joint():
     terms = make_terms(agreement_of("joint"))
-    assert [terms.count_restorers(introduced) for introduced in (3, 4, 5)] == [3, 4, 5]
+    assert not terms.sums.shares_masks
 
 
 def test_more_parties_than_may_collude_are_needed_where_noise_is_shared():
     for colluding in (1, 2, 3, 4):
         options = msgspec.structs.replace(WAYS["shared"], colluding_max=colluding)
         job = make_job("shared", parties=5, protocol=options)
-        terms = make_terms(agree(job))
-        assert terms.count_restorers(5) > colluding
+        sums = make_terms(agree(job)).sums
+        assert sums.restorers > colluding
+        assert 2 * sums.members_min > 5 + colluding
 
 
 def test_noise_by_an_aggregator_is_refused_in_a_ring():

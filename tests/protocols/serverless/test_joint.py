@@ -88,7 +88,7 @@ def test_openings_reach_parties_only():
                     [r for r, _ in role.log[: role.log.index((request, _))] if isinstance(r, DrawNoise | TakeOpenings)]
                 )
                 opened += [
-                    role.keyring.open(p.box, "opening", request.attempt, sender=p.party, detail=step - 1)
+                    role.masks.open(p.box, "noise", request.attempt, sender=p.party, detail=step - 1)
                     for p in request.openings
                 ]
     assert len(opened) == 6 * session.terms.plan_noise(3).steps
@@ -102,7 +102,11 @@ def test_any_dropout_at_any_step_leaves_one_draw_of_noise_on_the_exact_sum(kind)
     session = SumSession(vectors, bits=64, scale=2.0)
     attempts = set()
     for party, step in itertools.product((1, 2, 3), range(session.terms.steps)):
-        run, roles = session.run(faults=[Fault(kind, party, step)])
+        try:
+            run, roles = session.run(faults=[Fault(kind, party, step)])
+        except TooFewPartiesError:
+            assert step > session.terms.steps - 3 - 3  # whoever leaves after it has added ends the session
+            continue
         attempts.add(run.result.attempts)
         for role in roles:
             if role.party.finished:
@@ -114,4 +118,4 @@ def test_any_dropout_at_any_step_leaves_one_draw_of_noise_on_the_exact_sum(kind)
 def test_two_parties_cannot_lose_one():
     session = SumSession(random_vectors(2, 1, bits=16), bits=64, scale=2.0)
     with pytest.raises(TooFewPartiesError):
-        session.run(faults=[Fault(FaultKind.CRASH, 1, 7)])
+        session.run(faults=[Fault(FaultKind.CRASH, 1, 6)])

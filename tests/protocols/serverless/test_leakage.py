@@ -8,31 +8,38 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from cloister.aggregation import double_masks as double_module
+from cloister.aggregation import unpack_members
+from cloister.aggregation.messages import Settle, Total
+from cloister.aggregation.own_masks import derive_mask_key, expand_mask
 from cloister.aggregation.pairwise_pads import PairwisePads
-from cloister.crypto import combine_shares
-from cloister.protocols.serverless import keyring as keyring_module
-from cloister.protocols.serverless.keyring import read_vector
-from cloister.protocols.serverless.messages import AddVector, Finish, Total
+from cloister.aggregation.statements import digest_body, read_words
+from cloister.crypto.secret_sharing import combine_shares
+from cloister.numeric import RING32
+from cloister.protocols.serverless import masks as masks_module
+from cloister.protocols.serverless.messages import AddVector
 from cloister.runtime import Fault, FaultKind
 from tests.protocols.serverless.sessions import SumSession
 
 ALPHA = 1e-6
+RING, WORDS = RING32, 20  # 16 numbers and the check words
 
 
 def zeros_for_masks(monkeypatch):
     def no_mask(key, length, ring):
         return np.zeros(length, ring.dtype)
 
-    monkeypatch.setattr(keyring_module, "expand_mask", no_mask)
+    monkeypatch.setattr(double_module, "expand_mask", no_mask)
 
 
 def zeros_for_pads(monkeypatch):
-    monkeypatch.setattr(PairwisePads, "pad", lambda self, members, length, *context: np.zeros(length, np.uint32))
+    monkeypatch.setattr(PairwisePads, "pad", lambda self, members, length, statement: np.zeros(length, np.uint32))
 
 
 def open_boxes(monkeypatch):
-    monkeypatch.setattr(keyring_module, "seal_keyed", lambda plaintext, secret, *context: plaintext + bytes(16))
-    monkeypatch.setattr(keyring_module, "open_keyed", lambda box, secret, *context: box[:-16])
+    for module in (double_module, masks_module):
+        monkeypatch.setattr(module, "seal_keyed", lambda plaintext, secret, *context: plaintext + bytes(16))
+        monkeypatch.setattr(module, "open_keyed", lambda box, secret, *context: box[:-16])
 
 
 def constant(*values, length=16):
@@ -59,7 +66,7 @@ def boxes_of(value):
     if isinstance(value, tuple):
         return b"".join(boxes_of(item) for item in value)
     return b"".join(
-        getattr(value, name) if name == "box" else boxes_of(getattr(value, name))
+        getattr(value, name) if name in ("box", "vote") else boxes_of(getattr(value, name))
         for name in getattr(value, "__struct_fields__", ())
     )
 
@@ -88,38 +95,40 @@ def test_a_relay_that_could_read_sums_would_be_caught(monkeypatch):
 # --- the relay with parties ------------------------------------------------------------------------------------------
 
 
+def asked_in(roles, number, attempt=1):
+    """The request and the reply with which a party added in one attempt."""
+    return next((r, a) for r, a in roles[number - 1].log if isinstance(r, AddVector) and r.attempt.number == attempt)
+
+
+def read_box(roles, box, attempt, sender):
+    return read_words(roles[0].masks.open(box, "sum", attempt, sender=sender), RING, WORDS)
+
+
 def passed_by(roles, number, attempt=1):
     """What a party added in one attempt: what it passed on less what it was given, read with the group's key."""
-    ring, terms = roles[0].keyring, roles[0].party._terms
-    request, reply = next(
-        (r, a) for r, a in roles[number - 1].log if isinstance(r, AddVector) and r.attempt.number == attempt
-    )
-    sent = read_vector(ring.open(reply.box, "sum", request.attempt, sender=number), terms)
+    request, reply = asked_in(roles, number, attempt)
+    sent = read_box(roles, reply.box, request.attempt, number)
     if request.partial is None:
         return sent
-    before = max(role for role in members_of(request.attempt) if role < number)
-    return sent - read_vector(ring.open(request.partial, "sum", request.attempt, sender=before), terms)
-
-
-def members_of(attempt):
-    return [number for number in range(1, 9) if attempt.members[0] >> (number - 1) & 1]
+    before = max(role for role in unpack_members(request.attempt.members, len(roles)) if role < number)
+    return sent - read_box(roles, request.partial, request.attempt, before)
 
 
 def final_total(roles):
-    return next(r.news[-1] for r, _ in roles[0].log if isinstance(r, Finish) and r.news)
+    return next(r.news[-1] for r, _ in roles[0].log if isinstance(r, Settle) and r.news)
 
 
 def strip(added, roles, number, total: Total, coalition):
-    """Remove all that the coalition knows from what an honest party added: its revealed mask, its pads with them."""
-    attempt, keyring, terms = total.attempt, roles[0].keyring, roles[0].party._terms
-    key = next(keyring.open(p.box, "mask key", attempt, sender=number) for p in total.reveals if p.party == number)
-    added = added - keyring_module.expand_mask(key, terms.length, terms.ring)
-    members = members_of(attempt)
+    """Remove all that the coalition knows from what an honest party added: its opened mask, its pads with them."""
+    attempt, masks = total.attempt, roles[0].masks
+    box = next(opening.box for opening in total.openings if opening.party == number)
+    key = masks.open(box, "opening", attempt, sender=number, detail=digest_body(total.body))
+    added = added - expand_mask(key, WORDS, RING)
     for member in coalition:
-        pads = roles[member - 1].keyring._pads
-        stream = pads._keystream(number, terms.length, (attempt.round, attempt.number, len(members), *members))
+        others = roles[member - 1].masks
+        stream = others._pads._keystream(number, WORDS, others._entered.statement)
         added = added - stream if member > number else added + stream
-    return added
+    return added[:16]
 
 
 def known_to_the_others(vectors, seed):
@@ -146,14 +155,14 @@ def test_the_literal_ring_gives_a_party_away_to_its_neighbours(monkeypatch):
     """Thesis 7.3.1 as printed: what a party sent less what it received is its vector."""
     vectors = constant(5, 1000, 24, 7)
     _, roles = SumSession(vectors).run()
-    assert not (passed_by(roles, 2) == 1000).any()
+    assert not (passed_by(roles, 2)[:16] == 1000).any()
     zeros_for_pads(monkeypatch)
     zeros_for_masks(monkeypatch)
     _, roles = SumSession(vectors).run()
-    assert (passed_by(roles, 2) == 1000).all()
+    assert (passed_by(roles, 2)[:16] == 1000).all()
 
 
-def test_without_pads_the_revealed_masks_give_every_party_away(monkeypatch):
+def test_without_pads_the_opened_masks_give_every_party_away(monkeypatch):
     zeros_for_pads(monkeypatch)
     _, roles = SumSession(constant(5, 1000, 24, 7)).run()
     assert (strip(passed_by(roles, 2), roles, 2, final_total(roles), ()) == 1000).all()
@@ -161,27 +170,42 @@ def test_without_pads_the_revealed_masks_give_every_party_away(monkeypatch):
 
 # --- late replies ----------------------------------------------------------------------------------------------------
 
-LATE = [Fault(FaultKind.DELAY_REPLY, 4, 5 + 1 + 3)]  # the last of four is late with the sum of the first attempt
+LATE = [Fault(FaultKind.DELAY_REPLY, 4, 4 + 1 + 3)]  # the last of four is late with the sum of the first attempt
 
 
 def late_difference(vectors, seed):
     """Relay and party 1 read the late sum over all four and take from it the sum over the three others."""
-    run, roles = SumSession(vectors, seed=seed).run(faults=LATE)
+    run, roles = SumSession(vectors, seed=seed, colluding_max=1).run(faults=LATE)
     assert run.result.members == ((1, 2, 3),)
     assert run.result.attempts == (2,)
     late = sum(passed_by(roles, number) for number in (1, 2, 3, 4))
-    own_mask = expand_own(roles[0], 1)
-    return late - own_mask - vectors[:3, 0].sum(axis=0).astype(np.uint32), roles
+    return (late - own_mask(roles, 1))[:16] - vectors[:3, 0].sum(axis=0).astype(np.uint32), roles
 
 
-def expand_own(role, attempt):
-    request = next(r for r, _ in role.log if isinstance(r, AddVector) and r.attempt.number == attempt)
-    key = role.keyring.own_mask_key(request.attempt)
-    return keyring_module.expand_mask(key, role.party._terms.length, role.party._terms.ring)
+SECRETS: dict[int, list[bytes]] = {}
+
+
+@pytest.fixture(autouse=True)
+def know_secrets(monkeypatch):
+    """Remember the secrets of all masks that were drawn, by party, in the order of attempts."""
+    SECRETS.clear()
+    real = double_module.DoubleMasks.blind
+
+    def blind(self, vector):
+        reply = real(self, vector)
+        SECRETS.setdefault(self._seat.number, []).append((self._entered.mask_secret, self._entered.statement))
+        return reply
+
+    monkeypatch.setattr(double_module.DoubleMasks, "blind", blind)
+
+
+def own_mask(roles, number, attempt=1):
+    return expand_mask(derive_mask_key(*SECRETS[number][attempt - 1]), WORDS, RING)
 
 
 def test_a_late_sum_stays_closed():
     def difference(vectors, seed):
+        SECRETS.clear()
         return late_difference(vectors, seed)[0].tobytes()
 
     assert same_distribution(difference, constant(5, 6, 7, 1000), constant(5, 6, 7, -4)) > ALPHA
@@ -189,47 +213,51 @@ def test_a_late_sum_stays_closed():
 
 def test_with_pads_alone_a_late_sum_gives_the_late_party_away(monkeypatch):
     zeros_for_masks(monkeypatch)
-    assert (late_difference(constant(5, 6, 7, 1000), seed=1)[0] == 1000).all()
+    vectors = constant(5, 6, 7, 1000)
+    _, roles = SumSession(vectors, seed=1, colluding_max=1).run(faults=LATE)
+    late = sum(passed_by(roles, number) for number in (1, 2, 3, 4))
+    assert (late[:16] - vectors[:3, 0].sum(axis=0).astype(np.uint32) == 1000).all()
 
 
-def test_members_min_parties_and_the_relay_can_open_a_late_sum():
-    """The stated limit: so many shares restore a mask secret."""
+def test_more_parties_than_may_collude_and_the_relay_open_a_late_sum():
+    """The stated limit: their shares restore a mask's secret, each of them without asking anybody."""
     left, roles = late_difference(constant(5, 6, 7, 1000), seed=1)
-    terms = roles[0].party._terms
-    attempt = next(r.attempt for r, _ in roles[3].log if isinstance(r, AddVector))
+    attempt = asked_in(roles, 4)[0].attempt
     for owner in (2, 3, 4):
-        holders = [number for number in (1, 2, 3) if number != owner][:2]
-        secret = combine_shares({number: roles[number - 1].keyring._kept_shares[owner] for number in holders})
-        key = roles[0].keyring.mask_key_of(owner, secret, attempt)
-        left = left - keyring_module.expand_mask(key, terms.length, terms.ring)
+        dealt = {share.party: share for share in asked_in(roles, owner)[1].shares}
+        shares = {}
+        for holder in [number for number in (1, 2, 3) if number != owner][:2]:
+            sealed = type(dealt[holder])(owner, dealt[holder].box)
+            shares[holder] = roles[holder - 1].masks._shares.open(sealed, attempt)
+        assert combine_shares(shares) == SECRETS[owner][0][0]
+        left = left - own_mask(roles, owner)[:16]
     assert (left == 1000).all()
 
 
-def test_pads_and_masks_are_fresh_in_every_round_and_attempt():
+def test_pads_and_masks_are_fresh_in_every_round_and_attempt(monkeypatch):
     """Also the attempts' numbers count, not their members only: rounds 1 and 2 have the same."""
+    pads = []
+    real = PairwisePads.pad
+
+    def pad(self, *asked):
+        made = real(self, *asked)
+        pads.append((self._number, made.tobytes()))
+        return made
+
+    monkeypatch.setattr(PairwisePads, "pad", pad)
     vectors = np.repeat(constant(5, 6, 7, 1000), 2, axis=1)
     _, roles = SumSession(vectors).run(faults=LATE)
-    keyring, terms = roles[1].keyring, roles[1].party._terms
-    pads, masks = [], []
-    for request, _ in roles[1].log:
-        if isinstance(request, AddVector):
-            attempt, members = request.attempt, members_of(request.attempt)
-            mask = keyring_module.expand_mask(keyring.own_mask_key(attempt), terms.length, terms.ring)
-            masks.append(mask.tobytes())
-            pads.append((keyring.blind(attempt, members, terms.length) - mask).tobytes())
-    assert len(masks) == 3
-    assert len(set(masks) | set(pads)) == 6
+    masks = [own_mask(roles, 2, attempt).tobytes() for attempt in (1, 2, 3)]
+    assert len({*masks, *(made for number, made in pads if number == 2)}) == 6
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_a_party_receives_no_array_in_the_clear(number):
-    """Every vector that a party is handed is in a box that opens to a blinded sum."""
+    """Every vector that a party is handed is in a box that opens to a masked sum."""
     vectors = constant(5, 1000, 24)
     run, roles = SumSession(vectors).run(record_views=True)
-    terms = roles[0].party._terms
     for entry in run.views[number]:
         if isinstance(entry.message, AddVector) and entry.message.partial is not None:
-            attempt = entry.message.attempt
-            partial = roles[0].keyring.open(entry.message.partial, "sum", attempt, sender=number - 1)
+            partial = read_box(roles, entry.message.partial, entry.message.attempt, number - 1)
             so_far = vectors[: number - 1, 0].sum(axis=0)
-            assert not (terms.ring.decode(read_vector(partial, terms)) == so_far).any()
+            assert not (RING.decode(partial)[:16] == so_far).any()

@@ -4,27 +4,21 @@ import msgspec
 import numpy as np
 import pytest
 
-from cloister.aggregation.seed_agreement import OpenSession, Ready
-from cloister.errors import LocalProtocolError, RemoteProtocolError
-from cloister.protocols.serverless.messages import (
-    AddVector,
+from cloister.aggregation.messages import (
     Attempt,
-    BeginRound,
-    DealtShares,
-    DrawNoise,
-    Finish,
-    KeepShares,
+    Conclude,
     MeetPeers,
-    Opening,
+    OpenTotal,
     PartyBox,
-    Passed,
-    Recover,
-    Reveal,
-    TakeOpenings,
+    RestoreMasks,
+    Settle,
 )
+from cloister.aggregation.seed_agreement import OpenSession, Ready
+from cloister.errors import DivergedError, LocalProtocolError, RemoteProtocolError
+from cloister.protocols.serverless.messages import AddVector, BeginRound, DrawNoise, Opening, Passed, TakeOpenings
 from cloister.roles import Dropped
 from cloister.runtime import Fault, FaultKind
-from tests.protocols.serverless.sessions import Recorder, SumSession, random_vectors
+from tests.protocols.serverless.sessions import FakeContributor, Recorder, SumSession, random_vectors
 
 
 def flipped(raw):
@@ -37,9 +31,9 @@ def flipped(raw):
 def tampered(value, name=""):
     """Every way to change one field of a request that a party must notice."""
     if isinstance(value, bytes):
-        if name == "dealt":  # the dealer makes it: only its length can be wrong
+        if name in ("dealt", "digest"):  # the dealer makes it: only its length can be wrong
             yield from (value[:-1], value + b"\0", b"")
-        elif value and name != "missing":  # who is missing is for the relay to say
+        elif value and name != "silent":  # who is silent is for the relay to say
             yield from flipped(value)
     elif isinstance(value, tuple):
         for place, item in enumerate(value):
@@ -47,7 +41,7 @@ def tampered(value, name=""):
                 yield (*value[:place], changed, *value[place + 1 :])
         if value:
             yield (*value, value[-1])
-            if name not in ("keys", "shares"):  # whom the relay introduces is its choice
+            if name not in ("keys", "votes"):  # whom the relay introduces is its choice, and enough votes are enough
                 yield value[:-1]
         if len(value) > 1:
             yield value[::-1]
@@ -81,7 +75,7 @@ class Suspicious(Recorder):
         Suspicious.refused += 1
 
 
-@pytest.mark.parametrize("faults", [[], [Fault(FaultKind.DELAY_REPLY, 4, 8)], [Fault(FaultKind.CRASH_AFTER, 2, 10)]])
+@pytest.mark.parametrize("faults", [[], [Fault(FaultKind.DELAY_REPLY, 4, 7)], [Fault(FaultKind.CRASH_AFTER, 2, 8)]])
 def test_every_change_and_every_repetition_is_refused_and_changes_nothing(faults):
     session = SumSession(random_vectors(4, rounds=2, length=5), recorder_class=Suspicious)
     before = Suspicious.refused
@@ -123,16 +117,16 @@ EVERYONE = b"\x07"
 @pytest.mark.parametrize(
     ("until", "requests"),
     [
-        (MeetPeers, [KeepShares(()), BeginRound(1, ()), Finish(()), OpenSession(b"the same job")]),
-        (KeepShares, [MeetPeers(()), BeginRound(1, ()), AddVector(Attempt(1, 1, EVERYONE), None)]),
+        (MeetPeers, [BeginRound(1, ()), Settle(()), Conclude((), ()), MeetPeers(()), OpenSession(b"the same job")]),
         (
             BeginRound,
             [
                 BeginRound(2, ()),
                 BeginRound(3, ()),
-                Finish(()),
+                Settle(()),
+                Conclude((), ()),
                 AddVector(Attempt(1, 1, EVERYONE), None),
-                Reveal(Attempt(1, 1, EVERYONE)),
+                OpenTotal(Attempt(1, 1, EVERYONE), bytes(32)),
                 MeetPeers(()),
             ],
         ),
@@ -149,18 +143,18 @@ EVERYONE = b"\x07"
                 AddVector(Attempt(1, 1, EVERYONE), None, (PartyBox(2, bytes(16)),)),
                 DrawNoise(Attempt(1, 1, EVERYONE), bytes(32)),
                 TakeOpenings(Attempt(1, 1, EVERYONE), ()),
-                Reveal(Attempt(1, 1, EVERYONE)),
-                Recover(Attempt(1, 1, EVERYONE), b"\x02"),
+                OpenTotal(Attempt(1, 1, EVERYONE), bytes(32)),
+                RestoreMasks(Attempt(1, 1, EVERYONE), b"\x02", (), ()),
             ],
         ),
         (
-            Reveal,
+            OpenTotal,
             [
                 AddVector(Attempt(1, 1, EVERYONE), None),
                 AddVector(Attempt(1, 1, b"\x03"), None),
-                Reveal(Attempt(1, 2, EVERYONE)),
-                Reveal(Attempt(1, 1, b"\x03")),
-                Recover(Attempt(1, 1, EVERYONE), b"\x02"),
+                OpenTotal(Attempt(1, 2, EVERYONE), bytes(32)),
+                OpenTotal(Attempt(1, 1, b"\x03"), bytes(32)),
+                RestoreMasks(Attempt(1, 1, EVERYONE), b"\x02", (), ()),
             ],
         ),
     ],
@@ -174,42 +168,63 @@ def test_requests_out_of_turn_are_refused(until, requests):
 
 
 def test_once_a_sum_is_opened_no_other_attempt_of_the_round_is_answered():
-    roles, ask, _ = drive(SumSession(random_vectors(4, rounds=1)), Reveal)
-    attempt = ask.requests[1].attempt
+    roles, ask, _ = drive(SumSession(random_vectors(4, rounds=1)), OpenTotal)
     roles[1].handle(ask.requests[1])
-    for members in (b"\x0f", b"\x07", b"\x03"):
-        with pytest.raises(RemoteProtocolError, match="before one was opened"):
+    for members in (b"\x0f", b"\x07", b"\x0d"):
+        with pytest.raises(RemoteProtocolError, match="before one of its round was opened"):
             roles[1].handle(AddVector(Attempt(1, 2, members), None))
-    for missing in (b"\x00", b"\x01", b"\x10", b"\x0e", b"\x02\x00"):  # nobody, us, a stranger, all but us, too long
-        with pytest.raises(RemoteProtocolError):
-            roles[1].handle(Recover(attempt, missing))
-    roles[1].handle(Recover(attempt, b"\x02"))
     with pytest.raises(RemoteProtocolError, match="out of turn"):
-        roles[1].handle(Recover(attempt, b"\x04"))
+        roles[1].handle(ask.requests[1])
 
 
 def test_an_unfinished_draw_cannot_be_mixed_with_an_older_attempt():
     """Joint noise: after the next attempt has begun, the last one can be neither opened nor added to."""
-    roles, ask, _ = drive(SumSession(random_vectors(3, 1, bits=16), bits=64, scale=1.0), Reveal)
+    roles, ask, _ = drive(SumSession(random_vectors(3, 1, bits=16), bits=64, scale=1.0), OpenTotal)
     opened = ask.requests[1].attempt
     with pytest.raises(RemoteProtocolError, match="out of turn"):
         roles[1].handle(AddVector(opened, None))
     roles[1].handle(DrawNoise(Attempt(1, 2, EVERYONE), bytes(32)))
     with pytest.raises(RemoteProtocolError, match="out of turn"):
-        roles[1].handle(Reveal(opened))
+        roles[1].handle(ask.requests[1])
     with pytest.raises(RemoteProtocolError, match="the last openings"):
         roles[1].handle(AddVector(Attempt(1, 2, EVERYONE), None))
 
 
 def test_a_sum_of_another_attempt_than_we_opened_is_refused():
     session = SumSession(random_vectors(3, rounds=2))
-    roles, ask, generator = drive(session, Reveal)
+    roles, ask, generator = drive(session, OpenTotal)
     ask = generator.send({number: roles[number].handle(request) for number, request in ask.requests.items()})
     begin = ask.requests[1]
     other = msgspec.structs.replace(begin.news[0], attempt=Attempt(1, 2, EVERYONE))
-    with pytest.raises(RemoteProtocolError, match="the attempt we opened"):
+    with pytest.raises(RemoteProtocolError, match="the one that we opened"):
         roles[1].handle(BeginRound(2, (other,)))
     assert isinstance(roles[1].handle(begin), Ready)
+
+
+def test_a_result_that_too_few_have_voted_for_is_none():
+    session = SumSession(random_vectors(4, rounds=1))
+    roles, ask, generator = drive(session, Settle)
+    ask = generator.send({number: roles[number].handle(request) for number, request in ask.requests.items()})
+    conclude = ask.requests[1]
+    few = msgspec.structs.replace(conclude, votes=conclude.votes[:2])
+    with pytest.raises(RemoteProtocolError, match="the votes of at least 3 parties; got 2"):
+        roles[1].handle(few)
+    forged = tuple(PartyBox(n, roles[1].masks.seal(bytes(64), "x", Attempt(1, 1, b""), sender=1)) for n in (1, 2, 3))
+    with pytest.raises(RemoteProtocolError):
+        roles[1].handle(msgspec.structs.replace(conclude, votes=forged))
+    assert not roles[1].party.finished
+    roles[1].handle(conclude)
+    assert roles[1].party.finished
+
+
+def test_a_result_that_others_have_not_found_is_none():
+    session = SumSession(random_vectors(3, rounds=1))
+    roles, ask, generator = drive(session, Settle)
+    votes = {number: roles[number].handle(request) for number, request in ask.requests.items()}
+    conclude = generator.send(votes).requests[1]
+    roles[1].contributor.totals[1] = roles[1].contributor.totals[1] + 1  # a bit that flipped in memory
+    with pytest.raises(DivergedError, match="ours is that of 0 of 3"):
+        roles[1].handle(conclude)
 
 
 # --- what the relay refuses -------------------------------------------------------------------------------------------
@@ -218,10 +233,10 @@ def test_a_sum_of_another_attempt_than_we_opened_is_refused():
 @pytest.mark.parametrize(
     ("until", "replies"),
     [
-        (MeetPeers, [Ready(), DealtShares(()), DealtShares((PartyBox(2, bytes(49)), PartyBox(3, bytes(48))))]),
+        (MeetPeers, [Passed(b"")]),
         (BeginRound, [Passed(b"")]),
-        (AddVector, [Ready(), Passed(bytes(27)), Passed(bytes(29)), Opening(bytes(28))]),
-        (Reveal, [Ready(), Passed(bytes(48))]),
+        (AddVector, [Ready(), Passed(bytes(43)), Passed(bytes(44)), Opening(bytes(44))]),
+        (OpenTotal, [Ready(), Passed(bytes(48))]),
     ],
 )
 def test_replies_of_a_wrong_kind_or_length_do_not_count(until, replies):
@@ -239,19 +254,18 @@ def test_who_never_answers_properly_is_left_out():
     assert roles[2].handle(ask.requests[2])
 
 
-def test_a_sum_that_the_contributor_refuses_is_not_taken_and_can_come_again():
+def test_a_sum_that_the_contributor_refuses_is_not_taken_and_can_come_again(monkeypatch):
     session = SumSession(random_vectors(3, rounds=2))
-    roles, ask, generator = drive(session, Reveal)
+    roles, ask, generator = drive(session, OpenTotal)
     ask = generator.send({number: roles[number].handle(request) for number, request in ask.requests.items()})
-    take = roles[1].contributor.take
 
-    def refuse(round_, total, members):
+    def refuse(self, round_, total, members):
         raise RemoteProtocolError("no records could give this sum.")
 
-    roles[1].contributor.take = refuse
-    with pytest.raises(RemoteProtocolError, match="no records"):
-        roles[1].handle(ask.requests[1])
-    roles[1].contributor.take = take
+    with monkeypatch.context() as patched:
+        patched.setattr(FakeContributor, "take", refuse)
+        with pytest.raises(RemoteProtocolError, match="no records"):
+            roles[1].handle(ask.requests[1])
     assert isinstance(roles[1].handle(ask.requests[1]), Ready)
     assert list(roles[1].contributor.totals) == [1]
 

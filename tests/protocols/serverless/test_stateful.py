@@ -4,8 +4,9 @@ import numpy as np
 from hypothesis import settings
 from hypothesis.stateful import invariant, precondition, rule
 
+from cloister.aggregation.messages import OpenTotal
 from cloister.protocols.serverless import CODEC
-from cloister.protocols.serverless.messages import AddVector, Passed, Reveal
+from cloister.protocols.serverless.messages import AddVector, Passed
 from tests.network_machine import NetworkMachine
 from tests.protocols.serverless.sessions import SumSession
 
@@ -55,7 +56,7 @@ class Network(NetworkMachine):
                     assert place not in answered
                     assert request.attempt.round not in opened
                     answered[place] = reply.box
-                if isinstance(request, Reveal):
+                if isinstance(request, OpenTotal):
                     assert request.attempt.round not in opened
                     opened.add(request.attempt.round)
 

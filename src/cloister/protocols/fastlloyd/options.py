@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from cloister.aggregation import MaskKind
 from cloister.errors import ConfigError
 from cloister.job import Facts, Job
 from cloister.job.refusals import KeyPath, refuse, show_value
@@ -87,6 +88,13 @@ class FastLloydOptions(NoisyOptions, frozen=True, tag="fastlloyd"):
     def noise_kind(self) -> NoiseKind:
         """Gaussian or Laplace noise."""
         return super().noise_kind if self.variant == "sound" else "laplace"
+
+    @property
+    def mask_kind(self) -> MaskKind:
+        """Published variants keep the masks of their texts."""
+        if self.variant != "sound" and self.masks is None and not self.in_ring:
+            return "common"
+        return super().mask_kind
 
     @property
     def variant_in_words(self) -> str:

@@ -30,13 +30,16 @@ protocol                           role         C_li  S_li  C_i  S_i  mu_i
 clusters have equal sizes (5.4's own example: 2.25 instead of 2.2). ``naive`` and ``masked-sum-count`` are Lloyd's
 algorithm, exactly; ``mask-noise-average`` is, up to its noise.
 
-Breaks if: (masked) the coordinator and any one party combine what they see, since all parties know the seed; with
-two parties in an exact sum, each subtracts its own part. (noise by the coordinator) it sees the centres, as it knows
-the noise.
+Breaks if: (common masks) the coordinator and any one party put together what they see, since all parties know the seed;
+(double masks, by default with shared noise) more than ``colluding_max`` parties do, with the coordinator or without;
+with two parties in an exact sum each subtracts itself. (noise by the coordinator) it sees the centres: it knows the
+noise. A coordinator that tells parties different sums is noticed in the next round, and at the end.
 
-Costs per round and party, w = 4 or 8 bytes per ring element: k(d+1)w up and down (``masked-centroid``: kdw), plus 36 to
-46 bytes of envelope; 3 steps to agree on the seed, 1 to finish. CPU: one pass over the records, M masks; noise about 10
-microseconds per entry.
+Costs per round and party, w = 4 or 8 bytes per ring element: k(d+1)w + 16 up and down (``masked-centroid``: kdw + 16),
+plus 36 to 54 bytes of envelope; 3 steps to agree on the seed, 2 to vote on the result and finish, with 80 bytes of each
+party to each. With double masks each round has a second step, in which 48 bytes go up and 56 for each party come down
+with the sum; where fewer than all are enough 57 bytes for each party and 80 more go up; and one step more opens the
+session. CPU: one pass over the records, two masks (double: one for each party); noise about 10 microseconds per entry.
 
 Reading order: :mod:`.rules` (what travels in a round), :mod:`.noise` (what is released, and its noise),
 :mod:`.agreement`, :mod:`.messages`, :mod:`.party`, :mod:`.coordinator`, then :mod:`.options`, :mod:`.plan`,

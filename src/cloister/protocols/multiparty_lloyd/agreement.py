@@ -10,11 +10,13 @@ from typing import Literal, get_args
 import msgspec
 import numpy as np
 
+from cloister.aggregation import MaskKind, SumTerms
 from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
 from cloister.crypto import Stream
 from cloister.errors import ConfigError, PrecisionError
 from cloister.job import MAX_RECORDS
-from cloister.kmeans import Assignment, random_in_domain, sphere_packing
+from cloister.kmeans.assignment import Assignment
+from cloister.kmeans.initialisation import random_in_domain, sphere_packing
 from cloister.numeric import FixedPoint, Ring, RingBits, choose_ring
 from cloister.privacy.mechanisms import DiscreteLaplace
 from cloister.privacy.placement import Aggregator
@@ -56,7 +58,11 @@ class Agreement:
     members_min
         Fewer answering parties than this abort the run, and a smaller sum is never unmasked.
     tolerance
-        ``naive`` only: stop when no centre moves further than this.
+        ``naive`` only: stop when no centre moved further than this.
+    masks
+        How sums around a coordinator are masked: from the common seed, or double (`SumTerms`).
+    colluding_max
+        Double masks: so many parties may collude with the coordinator; ``members_min`` is a quorum for it.
     directory
         The parties' public identities.
     noise
@@ -79,6 +85,8 @@ class Agreement:
     members_min: int = 2
     tolerance: float = 0.0
     noise: NoisePlan | None = None
+    masks: MaskKind = "common"
+    colluding_max: int = 0
     directory: tuple[bytes, ...] = field(default=(), repr=False)
     context: str = ""
 
@@ -131,6 +139,7 @@ class Agreement:
                 "Use fewer clusters or columns."
             )
         self._check_start()
+        self.sums  # noqa: B018  refuses what is no quorum
         self.ring  # noqa: B018  raises PrecisionError now rather than in the first round
 
     def _check_start(self) -> None:
@@ -202,15 +211,30 @@ class Agreement:
         """Ring elements in one update."""
         return self.clusters * self.rule.width
 
+    @cached_property
+    def sums(self) -> SumTerms:
+        """The terms of the secure sums around the coordinator."""
+        return SumTerms(
+            digest=self.digest,
+            directory=self.directory,
+            ring=self.ring,
+            members_min=self.members_min,
+            masks=self.masks,
+            colluding_max=self.colluding_max,
+        )
+
     @property
     def backlog_max(self) -> int:
-        """How many rounds' sums fit one message: a party that missed more cannot return."""
-        return (DEFAULT_LIMIT_BYTES - 4096) // (self.length * self.ring.bits // 8 + 64 + self.parties // 8)
+        """How many rounds' sums fit one message: a party that missed more cannot come back."""
+        left = DEFAULT_LIMIT_BYTES - 4096 - self.sums.vote_bytes
+        return left // (self.sums.body_bytes(self.length) + self.sums.opening_bytes)
 
     @property
     def steps(self) -> int:
-        """Expected steps: opening, rounds, finish."""
-        return (SEED_STEPS if self.masked else 1) + self.iterations + 1
+        """Expected steps: opening, rounds (with double masks each is opened), vote, finish."""
+        if not self.masked:
+            return 1 + self.iterations + 1
+        return SEED_STEPS + self.sums.double + self.iterations * (1 + self.sums.double) + 2
 
     @cached_property
     def digest(self) -> bytes:
@@ -260,13 +284,11 @@ class LloydSession:
 def make_terms(agreement: Agreement) -> Terms:
     """Translate an agreement on Lloyd's rounds into the terms of serverless sums."""
     agreement.require_ring()
-    plan, joint, restorers = agreement.noise, None, 0
-    if plan is not None:
-        restorers = plan.placement.restorers_min(agreement.parties)
-        if plan.placement.sampled_jointly:
-            (target,) = set(plan.targets)
-            assert isinstance(target, DiscreteLaplace)  # the options were checked
-            joint = JointNoise(scale=target.scale)
+    plan, joint = agreement.noise, None
+    if plan is not None and plan.placement.sampled_jointly:
+        (target,) = set(plan.targets)
+        assert isinstance(target, DiscreteLaplace)  # the options were checked
+        joint = JointNoise(scale=target.scale)
     return Terms(
         digest=agreement.digest,
         directory=agreement.directory,
@@ -274,7 +296,7 @@ def make_terms(agreement: Agreement) -> Terms:
         length=agreement.length,
         ring=agreement.ring,
         members_min=max(2, agreement.members_min),
-        restorers_min=restorers,
+        colluding_max=agreement.colluding_max,
         joint=joint,
     )
 

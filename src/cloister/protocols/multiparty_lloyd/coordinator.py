@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from cloister.aggregation import Aggregate, agree_on_seed, sum_masked
+from cloister.aggregation.coordination import AddPlainly, introduce, settle, sum_round
+from cloister.aggregation.messages import Attempt, Total
 from cloister.aggregation.seed_agreement import OpenSession, Ready
 from cloister.crypto import Entropy, Stream
 from cloister.errors import ConfigError
@@ -19,7 +18,7 @@ from cloister.protocols.multiparty_lloyd import messages
 from cloister.protocols.multiparty_lloyd.agreement import Agreement
 from cloister.protocols.multiparty_lloyd.rules import ExactSums
 from cloister.records import FloatArray, IntArray
-from cloister.roles import Ask, Check, Coordinator, Message, Replies, expect, require_members
+from cloister.roles import Ask, Check, Coordinator, Message, expect, require_members
 from cloister.wire import Array
 
 
@@ -89,51 +88,36 @@ def _coordinate_naive(agreement: Agreement, centres: FloatArray) -> Coordinator[
 def _coordinate_masked(
     agreement: Agreement, start: FloatArray | None, session: bytes, duty: NoiseDuty | None
 ) -> Coordinator[Outcome]:
-    """Thesis 5.3.1, 5.4.1 and 7.2.4, which differ in the parties' vectors and in the noise."""
-    holders = yield from agree_on_seed(
-        agreement=agreement.digest,
-        directory=agreement.directory,
-        session=session,
-        members_min=agreement.members_min,
-        steps=agreement.steps,
-    )
+    """Thesis 5.3.1, 5.4.1 and 7.2.4; they differ in what the parties put into their vectors, and in the noise."""
+    terms, steps = agreement.sums, agreement.steps
+    holders = yield from introduce(terms, session=session, steps=steps)
     sent_start = None if start is None or agreement.initialisation == "given" else Array.of(start)
-    sums: list[Aggregate] = []
+    sums: list[Total] = []
     history: list[tuple[int, ...]] = []
     seen = dict.fromkeys(holders, 0)  # how many rounds' sums each party is known to have
+
+    def news(party: int) -> tuple[Total, ...]:
+        return tuple(sums[seen[party] :])
+
+    def request(party: int, attempt: Attempt) -> messages.MaskedRound:
+        return messages.MaskedRound(attempt, news(party), None if seen[party] else sent_start)
+
     for round_ in range(1, agreement.iterations + 1):
-        answers: Replies = yield Ask(
+        summed = yield from sum_round(
+            terms,
+            round_=round_,
+            asked=_within_reach(holders, seen, len(sums), agreement),
+            length=agreement.length,
+            request=request,
             label=f"round {round_} of {agreement.iterations}",
-            requests={
-                party: messages.MaskedRound(round_, tuple(sums[seen[party] :]), None if seen[party] else sent_start)
-                for party in _within_reach(holders, seen, len(sums), agreement)
-            },
-            check=_check_masked_update(agreement),
-            steps=agreement.steps,
+            steps=steps,
+            add_plainly=_noise_of(agreement, duty, round_),
         )
-        vectors = _masked_vectors(answers, agreement)
-        require_members(len(vectors), agreement.members_min, agreement.parties)
-        # An answer to round t shows that its sender has all sums up to t - 1; silent parties are sent them again.
-        seen.update(dict.fromkeys(vectors, round_ - 1))
-        history.append(tuple(sorted(vectors)))
-        sums.append(
-            sum_masked(
-                vectors,
-                agreement.ring,
-                round_=round_,
-                parties=agreement.parties,
-                plain_addition=_noise_of(agreement, duty, round_),
-            )
-        )
-    yield Ask(
-        label="distributing the result",
-        requests={
-            party: messages.MaskedFinish(tuple(sums[seen[party] :]))
-            for party in _within_reach(holders, seen, len(sums), agreement)
-        },
-        check=expect(Ready),
-        steps=agreement.steps,
-    )
+        # An answer to round t shows that its sender has all sums up to t - 1; who is silent is sent them again.
+        seen.update(dict.fromkeys(summed.members, round_ - 1))
+        history.append(summed.members)
+        sums.append(summed.total)
+    yield from settle(terms, news, _within_reach(holders, seen, len(sums), agreement), steps=steps)
     return Outcome(rounds=len(history), members=tuple(history), centres=None)
 
 
@@ -144,33 +128,12 @@ def _within_reach(
     return tuple(party for party in holders if rounds - seen[party] <= agreement.backlog_max)
 
 
-def _noise_of(
-    agreement: Agreement, duty: NoiseDuty | None, round_: int
-) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
-    """7.2.2: noise on the masked sum. There is one noisy sum per round, however often it is sent."""
+def _noise_of(agreement: Agreement, duty: NoiseDuty | None, round_: int) -> AddPlainly | None:
+    """7.2.2: noise on the masked sum. One noisy sum per round, whoever is sent it and however often."""
     if duty is None or agreement.noise is None:
         return None
     event = agreement.noise.release_of(round_)
     return partial(release, event=event, duty=duty, ring=agreement.ring)
-
-
-def _masked_vectors(answers: Replies, agreement: Agreement) -> Mapping[int, NDArray[Any]]:
-    return {
-        party: reply.masked.to_numpy(agreement.ring.dtype, agreement.length)
-        for party, reply in answers.items()
-        if isinstance(reply, messages.MaskedUpdate)
-    }
-
-
-def _check_masked_update(agreement: Agreement) -> Check:
-    kind = expect(messages.MaskedUpdate)
-
-    def check(party: int, reply: Message) -> None:
-        kind(party, reply)
-        assert isinstance(reply, messages.MaskedUpdate)
-        reply.masked.to_numpy(agreement.ring.dtype, agreement.length)
-
-    return check
 
 
 def _local_update(reply: messages.LocalUpdate, agreement: Agreement) -> IntArray:

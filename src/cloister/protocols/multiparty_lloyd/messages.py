@@ -1,12 +1,23 @@
-"""The messages of the four protocols, and their codec. Tags 1-3 belong to the seed agreement."""
+"""The messages of the protocols, and their codec, beside those of all secure sums."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from msgspec import Struct
 
-from msgspec import Meta, Struct
-
-from cloister.aggregation import Aggregate
+from cloister.aggregation.messages import (
+    Answered,
+    Attempt,
+    Conclude,
+    MeetPeers,
+    Opened,
+    OpenTotal,
+    Restored,
+    RestoreMasks,
+    RoundNumber,
+    Settle,
+    Total,
+    Voted,
+)
 from cloister.aggregation.seed_agreement import (
     OpenSession,
     Ready,
@@ -17,8 +28,6 @@ from cloister.aggregation.seed_agreement import (
 )
 from cloister.wire import Array, Codec
 
-RoundNumber = Annotated[int, Meta(ge=1, lt=2**20)]
-
 
 class NaiveRound(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=4):
     """5.2.1 (c) of the last round and (a) of this one: the centres to assign to."""
@@ -28,14 +37,14 @@ class NaiveRound(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tru
 
 
 class MaskedRound(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=5):
-    """5.3.1 (c): the masked sums that a party has not seen yet; asks for the update of this round.
+    """5.3.1 (c): the masked sums a party has not seen yet, then assign and update for this attempt.
 
-    ``news`` usually holds one aggregate; more for a party that was away. ``start`` comes with the first request to a
+    ``news`` holds one total as a rule; more for a party that was away. ``start`` is there in the first request to a
     party if the coordinator draws the first centres.
     """
 
-    round: RoundNumber
-    news: tuple[Aggregate, ...]
+    attempt: Attempt
+    news: tuple[Total, ...]
     start: Array | None = None
 
 
@@ -45,26 +54,24 @@ class NaiveFinish(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
     centres: Array
 
 
-class MaskedFinish(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=7):
-    """The last masked sums."""
-
-    news: tuple[Aggregate, ...]
-
-
 class LocalUpdate(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=4):
     """5.2.1 (b): a party's sums and counts in the clear, k rows of d fixed-point sums and one count."""
 
     update: Array
 
 
-class MaskedUpdate(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=5):
-    """5.3.1 (b), 5.4.1: a party's masked vector."""
-
-    masked: Array
-
-
 CODEC = Codec(
     "lloyd",
-    requests=OpenSession | ShareSeed | TakeSeed | NaiveRound | MaskedRound | NaiveFinish | MaskedFinish,
-    replies=SessionOpened | SealedSeeds | Ready | LocalUpdate | MaskedUpdate,
+    requests=OpenSession
+    | ShareSeed
+    | TakeSeed
+    | MeetPeers
+    | NaiveRound
+    | MaskedRound
+    | OpenTotal
+    | RestoreMasks
+    | NaiveFinish
+    | Settle
+    | Conclude,
+    replies=SessionOpened | SealedSeeds | Ready | LocalUpdate | Answered | Opened | Restored | Voted,
 )

@@ -6,8 +6,10 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
+from cloister.aggregation import MaskKind, least_quorum
 from cloister.job import Facts, Job, NoiseOptions, Options, SumOptions
 from cloister.job.model import MAX_COUNT
+from cloister.job.noise_options import check_quorum, default_colluding_max, default_quorum
 from cloister.job.refusals import KeyPath, refuse, show_value
 from cloister.kmeans import assignment as assignments
 from cloister.protocols.multiparty_lloyd.agreement import Initialisation, StartBy
@@ -114,11 +116,49 @@ class NaiveOptions(ExactOptions, frozen=True, tag="naive"):
         return "parties" if self.initialisation == "given" else "coordinator"
 
 
-class MaskedSumCountOptions(ExactOptions, frozen=True, tag="masked-sum-count"):
+class MaskedOptions(ExactOptions, frozen=True):
+    """Options of masked sums without noise.
+
+    Attributes
+    ----------
+    masks
+        From a seed that all parties know, as published: the coordinator and any one party read every vector. Or double
+        masks, which no coordinator removes with up to ``colluding_max`` parties.
+    colluding_max
+        With double masks: how many parties may collude with the coordinator, by default a third of them.
+    """
+
+    masks: MaskKind = "common"
+    colluding_max: Annotated[int, Meta(ge=1)] | None = None
+
+    def check(self, job: Job) -> None:
+        """Refuse a coalition that common masks do not withstand, and sums that double masks do not protect."""
+        super().check(job)
+        if self.masks == "common":
+            if self.colluding_max is not None:
+                refuse(("protocol", "colluding_max"), 'come with masks = "double"', '"common"', "Remove it.")
+            return
+        parties = len(job.parties)
+        check_quorum(self.resolve_min_parties(parties), parties, self.resolve_colluding_max(parties))
+
+    def resolve_min_parties(self, parties: int) -> int:
+        """Return ``min_parties``, or its default for so many parties."""
+        if self.min_parties is None and self.masks == "double":
+            return default_quorum(parties, self.resolve_colluding_max(parties))
+        return super().resolve_min_parties(parties)
+
+    def resolve_colluding_max(self, parties: int) -> int:
+        """Return how many parties may collude with the coordinator."""
+        if self.masks == "common":
+            return 0
+        return default_colluding_max(parties) if self.colluding_max is None else self.colluding_max
+
+
+class MaskedSumCountOptions(MaskedOptions, frozen=True, tag="masked-sum-count"):
     """Options of masked sums and counts."""
 
 
-class MaskedCentroidOptions(ExactOptions, frozen=True, tag="masked-centroid"):
+class MaskedCentroidOptions(MaskedOptions, frozen=True, tag="masked-centroid"):
     """Options of masked centroids."""
 
 
@@ -134,7 +174,9 @@ class NoisyOptions(NoiseOptions, frozen=True):
     topology
         A star around the coordinator, or a ring of parties without a server, which add the noise themselves.
     placement
-        As in `NoiseOptions`; in a ring, also all parties jointly.
+        As in `NoiseOptions`; or, in a ring, all parties together.
+    masks
+        As in `MaskedOptions`, around a coordinator; double by default where parties add shares of the noise.
     """
 
     facts: ClassVar[Facts] = Facts(budget="required")
@@ -144,6 +186,7 @@ class NoisyOptions(NoiseOptions, frozen=True):
     noise: NoiseKind | None = None
     topology: Literal["star", "ring"] = "star"
     placement: Literal["aggregator", "shared", "local", "joint"] = "aggregator"  # type: ignore[assignment] # wider
+    masks: MaskKind | None = None
 
     @property
     def noise_kind(self) -> NoiseKind:
@@ -161,6 +204,20 @@ class NoisyOptions(NoiseOptions, frozen=True):
         return self.topology == "ring"
 
     @property
+    def mask_kind(self) -> MaskKind:
+        """What masks the sums; in a ring always double ones."""
+        if self.in_ring:
+            return "double"
+        return self.masks or ("double" if self.placement == "shared" else "common")
+
+    def resolve_min_parties(self, parties: int) -> int:
+        """Return ``min_parties``, or its default for so many parties; with double masks more than half of them."""
+        least = super().resolve_min_parties(parties)
+        if self.min_parties is None and self.mask_kind == "double":
+            least = max(least, least_quorum(parties, self.resolve_colluding_max(parties)))
+        return least
+
+    @property
     def needs_delta(self) -> bool:
         """Whether delta must be positive: for Gaussian noise, and for joint noise, which is within 2^-80 of its law."""
         return self.noise_kind == "gaussian" or self.placement == "joint"
@@ -174,6 +231,12 @@ class NoisyOptions(NoiseOptions, frozen=True):
         """Refuse a start that nobody can make, and noise that nobody can add."""
         super().check(job)
         check_start(self, job)
+        if self.mask_kind == "double":
+            parties = len(job.parties)
+            check_quorum(self.resolve_min_parties(parties), parties, self.resolve_colluding_max(parties))
+        if self.in_ring and self.masks == "common":
+            what_to_do = "A ring's masks are double: remove it."
+            refuse(("protocol", "masks"), 'be left out with topology = "ring"', '"common"', what_to_do)
         path: KeyPath = ("protocol", "placement")
         if self.placement == "joint" and self.noise_kind != "laplace":
             what_to_do = 'Its binary digits can be sampled jointly; write noise = "laplace".'

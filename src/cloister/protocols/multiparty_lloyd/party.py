@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from copy import copy
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from cloister.aggregation import Aggregate, MaskSchedule, SeedHolder
+from cloister.aggregation import Follower, Introduction, Masks
+from cloister.aggregation.messages import Answered, Conclude, OpenTotal, RestoreMasks, Settle, Voted
 from cloister.aggregation.seed_agreement import OpenSession, Ready, check_agreement
 from cloister.crypto import Stream
 from cloister.errors import ConfigError, InfeasibleError, LocalProtocolError, RemoteProtocolError
@@ -62,6 +65,11 @@ class LloydState:
         """How many rounds' sums are in the centres."""
         self.released_totals: tuple[IntArray, ...] = ()
         """The noisy sums of the rounds taken; empty where no noise was added."""
+
+    @property
+    def subject(self) -> bytes:
+        """The centres as they are now, which all parties have computed in common."""
+        return b"" if self.centres is None else self.centres.astype("<f8", copy=False).tobytes()
 
     def begin(self, seed: bytes, session: bytes) -> None:
         """Draw the first centres from the common seed (thesis 5.1.1), or take the given ones."""
@@ -128,31 +136,25 @@ class LloydParty:
         self._number = seat.number
         self._agreement = agreement
         self._session = seat.session
-        self._state = state
         self._opened = False
-        self._seed_holder = SeedHolder(
-            number=seat.number,
-            identity=seat.identity,
-            directory=agreement.directory,
-            agreement=agreement.digest,
-            session=seat.session,
-            entropy=seat.entropy,
-        )
-        self._masks: MaskSchedule | None = None
-        self._answered = 0  # the last round answered; each is answered once, or a mask would be used twice
+        self._introduction = Introduction(seat=seat, terms=agreement.sums)
+        self._follower = Follower(seat=seat, terms=agreement.sums, contributor=state, length=agreement.length)
+        self._answered = 0  # the last round answered
+        self._voted = False
         self._finished = False
 
     @property
     def centres(self) -> FloatArray:
         """The result, in [-1, 1]^d, once the session has finished."""
-        if self._state.centres is None or not self._finished:
-            raise LocalProtocolError("the session must be finished before it has centres; it is not.")
-        return self._state.centres
+        if self.state.centres is None or not self._finished:
+            raise LocalProtocolError("the session must be finished before it has centres; it is not")
+        return self.state.centres
 
     @property
     def state(self) -> LloydState:
         """Records, centres and released sums as they are now."""
-        return self._state
+        assert isinstance(self._follower.contributor, LloydState)
+        return self._follower.contributor
 
     @property
     def finished(self) -> bool:
@@ -164,11 +166,7 @@ class LloydParty:
         if self._finished:
             raise RemoteProtocolError("a finished session takes no more requests; got one.")
         if self._agreement.masked:
-            if isinstance(request, messages.MaskedRound):
-                return self._masked_round(request)
-            if isinstance(request, messages.MaskedFinish):
-                return self._masked_finish(request)
-            return self._seed_holder.handle(request)
+            return self._handle_masked(request)
         if isinstance(request, OpenSession):
             check_agreement(request, self._agreement.digest)
             self._opened = True
@@ -176,7 +174,7 @@ class LloydParty:
         if self._opened and isinstance(request, messages.NaiveRound):
             return self._naive_round(request)
         if self._opened and isinstance(request, messages.NaiveFinish):
-            self._state.centres = self._received_centres(request.centres)
+            self.state.centres = self._received_centres(request.centres)
             self._finished = True
             return Ready()
         raise RemoteProtocolError(
@@ -187,10 +185,10 @@ class LloydParty:
 
     def _naive_round(self, request: messages.NaiveRound) -> messages.LocalUpdate:
         self._check_round(request.round)
-        state = self._state.branch()
+        state = self.state.branch()
         state.centres = self._received_centres(request.centres)
         exact_update = state.contribute(request.round)
-        self._state, self._answered = state, request.round
+        self._follower.contributor, self._answered = state, request.round
         return messages.LocalUpdate(Array.of(exact_update))
 
     def _received_centres(self, array: Array) -> FloatArray:
@@ -201,64 +199,65 @@ class LloydParty:
 
     # --- masked, 5.3.1 and 5.4.1 --------------------------------------------------------------------------------
 
-    def _masked_round(self, request: messages.MaskedRound) -> messages.MaskedUpdate:
-        self._check_round(request.round)
-        masks = self._ready_masks()
-        state = self._follow(request.news, masks, upto=request.round - 1, start=request.start)
-        try:
-            contribution = state.contribute(request.round)
-        except InfeasibleError as error:
-            raise InfeasibleError(f"party {self._number}: {error}") from None
-        elements = self._agreement.ring.encode(contribution)
-        masked = masks.mask(elements, request.round, self._number)
-        self._masks, self._state, self._answered = masks, state, request.round
-        return messages.MaskedUpdate(Array.of(masked))
+    def _handle_masked(self, request: Message) -> Message:
+        masks = self._introduction.masks
+        if masks is None:
+            return self._introduction.handle(request)
+        match request:
+            case messages.MaskedRound():
+                return self._masked_round(request, masks)
+            case OpenTotal() | RestoreMasks():
+                return masks.handle(request)
+            case Settle():
+                return self._settle(request, masks)
+            case Conclude():
+                return self._conclude(request, masks)
+        raise RemoteProtocolError(f"masks must be agreed on once; got {type(request).__name__} after that.")
 
-    def _masked_finish(self, request: messages.MaskedFinish) -> Ready:
-        self._state = self._follow(request.news, self._ready_masks(), upto=self._agreement.iterations, start=None)
-        self._finished = True
+    def _masked_round(self, request: messages.MaskedRound, masks: Masks) -> Answered:
+        round_ = request.attempt.round
+        if not self._answered <= round_ <= self._agreement.iterations or not round_ or self._voted:
+            raise RemoteProtocolError(
+                f"the round must be from {self._answered} to {self._agreement.iterations}; got {round_}."
+            )
+        follower = self._follow(request, masks, upto=round_ - 1)
+
+        def contribute() -> NDArray[Any]:
+            try:
+                return self._agreement.ring.encode(follower.contributor.contribute(round_))
+            except InfeasibleError as error:
+                raise InfeasibleError(f"party {self._number}: {error}") from None
+
+        answered = masks.answer(request.attempt, follower.place, contribute)
+        self._follower, self._answered = follower, round_
+        return answered
+
+    def _settle(self, request: Settle, masks: Masks) -> Voted:
+        if self._voted:
+            raise RemoteProtocolError("a party must be asked for its vote once; it was asked again.")
+        self._follower, self._voted = self._follow(request, masks, upto=self._agreement.iterations), True
+        return self._follower.vote(masks)
+
+    def _conclude(self, request: Conclude, masks: Masks) -> Ready:
+        follower = self._follow(request, masks, upto=self._agreement.iterations)
+        follower.check_votes(request.votes, masks)
+        self._follower, self._finished = follower, True
         return Ready()
 
-    def _ready_masks(self) -> MaskSchedule:
-        """The session's masks, or a refusal if the seed has not been agreed on yet."""
-        if self._masks is not None:
-            return self._masks
-        if self._seed_holder.seed is None:
-            raise RemoteProtocolError("the common seed must be agreed on before the first round; it is not.")
-        return MaskSchedule(
-            self._seed_holder.seed,
-            session=self._session,
-            ring=self._agreement.ring,
-            parties=self._agreement.parties,
-        )
-
-    def _follow(
-        self, news: tuple[Aggregate, ...], masks: MaskSchedule, *, upto: int, start: Array | None
-    ) -> LloydState:
-        """Return a state that has taken each round up to ``upto``; this party's own state does not change.
-
-        Sums that this party already has are skipped: the coordinator repeats them if our last answer was lost.
-        """
-        state = self._state.branch()
-        first = news[0].round if news else upto + 1
-        if first > state.taken + 1 or [a.round for a in news] != list(range(first, upto + 1)):
-            raise RemoteProtocolError(
-                f"the sums of rounds {state.taken + 1} to {upto} must all come, in order; they do not."
-            )
+    def _follow(self, request: messages.MaskedRound | Settle | Conclude, masks: Masks, *, upto: int) -> Follower:
+        """Return a follower that has taken each round up to ``upto``; changes no state."""
+        follower = self._follower.branch()
+        state = follower.contributor
+        assert isinstance(state, LloydState)
         if state.centres is None:
-            self._start(state, start)
-        for aggregate in news[state.taken + 1 - first :]:
-            elements, members = masks.unmask(
-                aggregate, length=self._agreement.length, members_min=self._agreement.members_min
-            )
-            state.take(aggregate.round, self._agreement.ring.decode(elements), len(members))
-        return state
+            self._start(state, masks, request.start if isinstance(request, messages.MaskedRound) else None)
+        follower.take(request.news, upto=upto, masks=masks)
+        return follower
 
-    def _start(self, state: LloydState, start: Array | None) -> None:
+    def _start(self, state: LloydState, masks: Masks, start: Array | None) -> None:
         """Give a state its first centres."""
         if self._agreement.initialisation == "given" or self._agreement.start_by == "parties":
-            assert self._seed_holder.seed is not None
-            state.begin(self._seed_holder.seed, self._session)
+            state.begin(masks.seed, self._session)
         elif start is None:
             raise RemoteProtocolError("the first round must bring the coordinator's centres; it does not.")
         else:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Self
 
 import numpy as np
 
-from cloister.aggregation import SeedHolder
+from cloister.aggregation import Introduction, least_quorum, unpack_members
+from cloister.aggregation.messages import Answered, Conclude, Opened, OpenTotal, PartyBox, Settle, Voted
 from cloister.aggregation.seed_agreement import OpenSession, Ready
+from cloister.aggregation.terms import OPENING_BYTES, VOTE_BYTES
 from cloister.crypto import Identity, Stream
+from cloister.crypto.sealing import TAG_BYTES
+from cloister.crypto.secret_sharing import SHARE_BYTES
 from cloister.forecast.advice import STEADY
 from cloister.forecast.model import Forecast, PlanRequest, RoundNoise, TrafficForecast
 from cloister.forecast.traffic import HOLLOW_SESSION, HollowSession, NoNoise, extend, measure, measure_star, sum_up
@@ -111,6 +116,7 @@ def _hollow_star(agreement: Agreement, parties: int, iterations: int) -> HollowS
     if noise is not None:
         noise = replace(noise, targets=noise.targets[:iterations], placement=Aggregator())
         duty = NoiseDuty(charger=Accountant(noise.budget), sampler=NoNoise())
+    members_min, colluding_max = _scale_quorum(agreement, parties)
     agreement = replace(
         agreement,
         parties=parties,
@@ -118,7 +124,8 @@ def _hollow_star(agreement: Agreement, parties: int, iterations: int) -> HollowS
         ring_bits=agreement.ring.bits,
         noise=noise,
         directory=tuple(seat.identity.public_bytes for seat in seats),
-        members_min=min(agreement.members_min, parties),
+        members_min=members_min,
+        colluding_max=colluding_max,
         tolerance=0.0,
     )
     entropy = Stream.from_seed(0, "coordinator")
@@ -129,33 +136,51 @@ def _hollow_star(agreement: Agreement, parties: int, iterations: int) -> HollowS
     )
 
 
+def _scale_quorum(agreement: Agreement, parties: int) -> tuple[int, int]:
+    """Return ``members_min`` and ``colluding_max``: as many may be missing, and the same part may collude."""
+    if not agreement.sums.double:
+        return min(agreement.members_min, parties), 0
+    colluding = agreement.colluding_max * parties // agreement.parties
+    missing = agreement.parties - agreement.members_min
+    least = min(parties, least_quorum(parties, colluding))
+    return max(parties - missing, least), colluding
+
+
 class _HollowParty:
-    """Agrees on a seed and answers every round with zeros of the right length."""
+    """Meets the others, and answers with zeros of the right lengths."""
 
     def __init__(self, agreement: Agreement, seat: Seat) -> None:
         self._agreement = agreement
-        self._seed_holder = SeedHolder(
-            number=seat.number,
-            identity=seat.identity,
-            directory=agreement.directory,
-            agreement=agreement.digest,
-            session=seat.session,
-            entropy=seat.entropy,
-        )
+        self._number = seat.number
+        self._introduction = Introduction(seat=seat, terms=agreement.sums)
 
     def handle(self, request: Message) -> Message:
         """Answer."""
-        length = self._agreement.length
+        agreement = self._agreement
+        reply: Message | None = None
         match request:
             case messages.MaskedRound():
-                return messages.MaskedUpdate(Array.of(np.zeros(length, dtype=self._agreement.ring.dtype)))
+                reply = self._answer(request)
             case messages.NaiveRound():
-                return messages.LocalUpdate(Array.of(np.zeros(length, dtype=np.int64)))
-            case messages.MaskedFinish() | messages.NaiveFinish():
-                return Ready()
-            case OpenSession() if not self._agreement.masked:
-                return Ready()
-        return self._seed_holder.handle(request)
+                reply = messages.LocalUpdate(Array.of(np.zeros(agreement.length, dtype=np.int64)))
+            case OpenTotal():
+                reply = Opened(bytes(OPENING_BYTES), bytes(VOTE_BYTES if agreement.sums.shares_masks else 0))
+            case Settle():
+                reply = Voted(bytes(VOTE_BYTES))
+            case Conclude() | messages.NaiveFinish():
+                reply = Ready()
+            case OpenSession() if not agreement.masked:
+                reply = Ready()
+        return self._introduction.handle(request) if reply is None else reply
+
+    def _answer(self, request: messages.MaskedRound) -> Answered:
+        terms = self._agreement.sums
+        shares: tuple[PartyBox, ...] = ()
+        if terms.shares_masks:
+            members = unpack_members(request.attempt.members, terms.parties)
+            box = bytes(SHARE_BYTES + TAG_BYTES)
+            shares = tuple(PartyBox(member, box) for member in members if member != self._number)
+        return Answered(bytes(terms.body_bytes(self._agreement.length)), shares)
 
 
 def measure_ring(terms: serverless.Terms) -> TrafficForecast:
@@ -189,3 +214,12 @@ class _Zeros:
 
     def take(self, round_: int, total: IntArray, members: int) -> None:
         """Nothing to move."""
+
+    def branch(self) -> Self:
+        """Nothing to copy."""
+        return self
+
+    @property
+    def subject(self) -> bytes:
+        """Nothing to compare."""
+        return b""

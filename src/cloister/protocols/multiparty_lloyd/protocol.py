@@ -35,6 +35,7 @@ from cloister.protocols.multiparty_lloyd.options import (
     ExactOptions,
     LloydOptions,
     MaskedCentroidOptions,
+    MaskedOptions,
     MaskedSumCountOptions,
     MaskNoiseAverageOptions,
     NaiveOptions,
@@ -93,6 +94,7 @@ class LloydClustering(Clustering[LloydSession]):
             ring_bits=options.ring,
             max_records=bound_records(job),
             members_min=options.resolve_min_parties(len(job.parties)),
+            **_choose_masks(options, len(job.parties)),
             tolerance=options.tolerance if isinstance(options, NaiveOptions) else 0.0,
             directory=directory,
             context=json.dumps(context, sort_keys=True),
@@ -114,12 +116,14 @@ class LloydClustering(Clustering[LloydSession]):
         )
 
     def leakage(self, agreed: LloydSession) -> LeakageTable:
-        """Return the thesis's table; which coalition breaks it depends on who adds the noise."""
-        table, noise = LEAKAGE[agreed.agreement.variant], agreed.agreement.noise
+        """The thesis's table; who can undo it depends on who adds the noise."""
+        agreement = agreed.agreement
+        table, noise, double = LEAKAGE[agreement.variant], agreement.noise, agreement.masks == "double"
         if noise is None:
-            return table
+            colluding = f"More than {agreement.colluding_max} of the parties, with the coordinator or without. {_EXACT}"
+            return replace(table, breaks_if=colluding) if double else table
         placement = noise.placement
-        return replace(table, breaks_if=placement.breaks_if if agreed.terms is None else placement.breaks_if_in_ring)
+        return replace(table, breaks_if=placement.breaks_if_masked_twice if double else placement.breaks_if)
 
     # --- roles
 
@@ -128,7 +132,7 @@ class LloydClustering(Clustering[LloydSession]):
         return messages.CODEC if agreed.terms is None else serverless.CODEC
 
     def seat(
-        self, agreed: LloydSession, seat: Seat, own: OwnInput, *, duty: NoiseDuty | None = None, cache: Any = None
+        self, agreed: LloydSession, seat: Seat, own: OwnInput, *, duty: NoiseDuty | None = None
     ) -> LloydParty | RingParty:
         """Seat one party."""
         state = LloydState(agreement=agreed.agreement, records=own.records, assignment=agreed.assignment, duty=duty)
@@ -239,6 +243,18 @@ class MaskNoiseAverage(LloydClustering):
         )
 
 
+_EXACT = "And all parties but one in a sum: what they leave of it is the last one's."
+
+
+def _choose_masks(options: LloydOptions, parties: int) -> dict[str, Any]:
+    """Say how a session's sums are masked, and against how many; nothing of a protocol in the clear."""
+    if isinstance(options, NoisyOptions):
+        return {"masks": options.mask_kind, "colluding_max": options.resolve_colluding_max(parties)}
+    if isinstance(options, MaskedOptions):
+        return {"masks": options.masks, "colluding_max": options.resolve_colluding_max(parties)}
+    return {}
+
+
 def bound_records(job: Job) -> int:
     """Return a public cap on one party's records; times the number of parties, it bounds all records together."""
     caps = [MAX_RECORDS if job.data.max_records is None else job.data.max_records]
@@ -263,7 +279,6 @@ def _fill_card(
             records_noise=None if counts is None else len(counts) ** 0.5 * (plan.count_noise or 0.0),
             declared_records=declared_records,
             centre_noise=None if records is None else plan.blur_centre(max(1.0, records / plan.clusters)),
-            shares_missing=agreed.agreement.parties - fewest,
             parties_in_sum=fewest,
             flaw=plan.flaw,
         ),

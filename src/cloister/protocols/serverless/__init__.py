@@ -9,11 +9,11 @@ The ring of 7.3.1, as printed, lets the two neighbours of a party subtract what 
 
     party i adds   v_i + pad_i + mask_i (+ its share of the joint noise)   to what it received and passes it on;
 
-the pads cancel over S, and the masks stay until all of S have added and reveal them
-(:mod:`cloister.aggregation.pairwise_pads`). A silent party is left out: the sum starts again with the others, with
-fresh pads, masks and joint noise, but with the same vectors, which each party made and paid for once. A party that
-leaves after all have added stays in the sum; ``restorers_min`` others restore its mask. Everything that parties send
-each other is in boxes that the relay can neither read nor change.
+the pads cancel over S, and the masks stay until all of S have added and open them
+(:mod:`cloister.aggregation.double_masks`). A party that is silent is left out: the sum is begun again with the
+others, with fresh pads, masks and joint noise, and with the same vectors, which each party made and paid for once. A
+party that leaves after all have added stays in the sum; ``colluding_max`` + 1 others restore its mask, once
+``members_min`` have opened. All that parties send each other is in boxes that the relay can neither read nor change.
 
 ====================================  ===============  ==============  ===========
 who                                   another's v_l    sum over S      joint noise
@@ -21,34 +21,34 @@ who                                   another's v_l    sum over S      joint noi
 relay                                 no               no              no
 party                                 no               yes             no
 parties, two of S not among them      no               yes             no
-relay and parties, two of S not       no (see below)   yes             yes
+an active relay and parties, two not  no               once a round    yes
 ====================================  ===============  ==============  ===========
 
-Breaks if: all of S but one combine what they see. The sum minus their vectors is the last one's vector, so with two
-parties, each gets the other's. ``restorers_min`` parties, even without the relay, can also open aborted sums: as a
-difference of sums, they get the vector of a party that was late or stopped, and with joint noise several draws of noise
-on one vector. So joint noise takes all parties as restorers, and noise shares take more than may collude. With joint
-noise, the relay, which deals, and any one party together know the noise. A party that lies about its vector, pad or
-mask changes the sum but learns nothing from that; one that seals garbage can have its neighbour left out, or stop the
-session. What is proved: docs/proofs/ring-sum.md.
+Breaks if: all of S but one put together what they see: the sum less theirs is the last one's vector, so that with two
+parties each has the other's. More than ``colluding_max`` parties, with the relay, can also open sums that were given
+up. With joint noise nothing is restored, or parties could see several draws on one vector: a party that leaves while a
+sum is opened ends the session; and the relay, which deals, and any one party know the noise. A party that lies about
+its vector, pad or mask changes the sum and learns no more by it; one that seals garbage can have its neighbour left
+out, or stop the session. What is proved: docs/proofs/secure-sum.md.
 
 Costs, with m members, vectors of L words of w bytes, and openings of b_1, ..., b_s bytes where noise is joint:
 
-- steps: 5 to open, m + 2 + s for each round, 1 to finish; an attempt that fails costs at most m + s more;
-- messages per party, each way: 4, then 3 + s per round, then 1;
-- bytes that a party sends: 49 (m - 1) once; Lw + 16 + 48 + sum (b_i + 16) per round;
-- bytes that it receives: 49 (m - 1) + 96 m once; 2 (Lw + 16) + 48 m + (m - 1) sum (b_i + 16) and a deal per round (the
-  first of the ring Lw + 16 less);
-- in addition, at most 80 bytes of envelope per message, and 8 per box in it.
+- steps: 4 to open, m + 2 + s for each round, 2 to finish; an attempt that fails costs at most m + s more;
+- messages of a party, each way: 3, then 3 + s per round, then 2;
+- bytes that a party sends: Lw + 32 + 48 + sum (b_i + 16) per round, where fewer than all are enough 49 (m - 1) + 80
+  more; 80 at the end;
+- bytes that it receives: 96 m once; 2 (Lw + 32) + 48 m + 32 + (m - 1) sum (b_i + 16) and a hand per round (the first of
+  the ring Lw + 32 less); 80 m at the end;
+- and for each message at most 80 bytes of envelope, 8 for each box in it.
 
 CPU: m - 1 keystreams of Lw bytes to add, m to open, in addition to the party's own work.
 
-Reading order: :mod:`.terms`, :mod:`.messages`, :mod:`.keyring`, :mod:`.party`, :mod:`.relay`.
+Reading order: :mod:`.terms`, :mod:`.messages`, :mod:`.masks`, :mod:`.party`, :mod:`.relay`.
 """
 
 from cloister.protocols.serverless.messages import CODEC
 from cloister.protocols.serverless.party import RingParty
 from cloister.protocols.serverless.relay import RelayOutcome, relay
-from cloister.protocols.serverless.terms import Contributor, JointNoise, Terms
+from cloister.protocols.serverless.terms import JointNoise, Terms
 
-__all__ = ["CODEC", "Contributor", "JointNoise", "RelayOutcome", "RingParty", "Terms", "relay"]
+__all__ = ["CODEC", "JointNoise", "RelayOutcome", "RingParty", "Terms", "relay"]

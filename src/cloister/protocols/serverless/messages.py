@@ -1,4 +1,4 @@
-"""The messages of the serverless sum, and their codec. Tags 1-3 belong to the seed agreement.
+"""The messages of the serverless sum, and their codec, beside those of all secure sums.
 
 Every ``box`` is sealed under a secret that the relay does not know (:mod:`cloister.crypto.sealing`); all it can check
 is a box's length. Only dealt randomness comes from the relay itself.
@@ -6,54 +6,24 @@ is a box's length. Only dealt randomness comes from the relay itself.
 
 from __future__ import annotations
 
-from typing import Annotated
+from msgspec import Struct
 
-from msgspec import Meta, Struct
-
+from cloister.aggregation.messages import (
+    Attempt,
+    Conclude,
+    MeetPeers,
+    Opened,
+    OpenTotal,
+    PartyBox,
+    Restored,
+    RestoreMasks,
+    RoundNumber,
+    Settle,
+    Total,
+    Voted,
+)
 from cloister.aggregation.seed_agreement import OpenSession, Ready, SealedSeeds, SessionOpened, ShareSeed, TakeSeed
-from cloister.crypto import SignedSessionKey
-from cloister.roles import PartyNumber
 from cloister.wire import Codec
-
-RoundNumber = Annotated[int, Meta(ge=1, lt=2**20)]
-
-
-class Attempt(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """One try at the sum of a round: its number within the round, and who is in it, as a bitmap."""
-
-    round: RoundNumber
-    number: Annotated[int, Meta(ge=1, lt=2**16)]
-    members: bytes
-
-
-class PartyBox(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A box and the party it goes to or comes from."""
-
-    party: PartyNumber
-    box: bytes
-
-
-class Total(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """A finished sum: what the last member passed on, and the keys that open it."""
-
-    attempt: Attempt
-    box: bytes
-    reveals: tuple[PartyBox, ...]
-    """From each member that stayed: the key of its own mask."""
-    recoveries: tuple[PartyBox, ...] = ()
-    """If some left before they revealed theirs: shares of the missing secrets, from enough others."""
-
-
-class MeetPeers(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=4):
-    """The signed session keys of all who hold the seed; asks for shares of our mask secret."""
-
-    keys: tuple[SignedSessionKey, ...]
-
-
-class KeepShares(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=5):
-    """The others' shares, for us to keep."""
-
-    shares: tuple[PartyBox, ...]
 
 
 class BeginRound(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=6):
@@ -85,31 +55,6 @@ class AddVector(Struct, frozen=True, array_like=True, forbid_unknown_fields=True
     openings: tuple[PartyBox, ...] = ()
 
 
-class Reveal(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=10):
-    """All members have added; asks for the key of our own mask."""
-
-    attempt: Attempt
-
-
-class Recover(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=11):
-    """Some members left before they revealed their masks; asks for our shares of their secrets."""
-
-    attempt: Attempt
-    missing: bytes
-
-
-class Finish(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=12):
-    """The last sums."""
-
-    news: tuple[Total, ...]
-
-
-class DealtShares(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=4):
-    """A share of our mask secret for each other party."""
-
-    shares: tuple[PartyBox, ...]
-
-
 class Opening(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=5):
     """Our opening to the group in one step of drawing noise."""
 
@@ -117,21 +62,10 @@ class Opening(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, 
 
 
 class Passed(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=6):
-    """The sum so far, including our vector."""
+    """The sum so far with ours in it, and shares of our mask's secret, where masks can be restored."""
 
     box: bytes
-
-
-class Revealed(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=7):
-    """The key of our own mask, for the group."""
-
-    box: bytes
-
-
-class Recovered(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=8):
-    """Our shares of the missing members' secrets, for the group."""
-
-    box: bytes
+    shares: tuple[PartyBox, ...] = ()
 
 
 CODEC = Codec(
@@ -140,13 +74,13 @@ CODEC = Codec(
     | ShareSeed
     | TakeSeed
     | MeetPeers
-    | KeepShares
     | BeginRound
     | DrawNoise
     | TakeOpenings
     | AddVector
-    | Reveal
-    | Recover
-    | Finish,
-    replies=SessionOpened | SealedSeeds | Ready | DealtShares | Opening | Passed | Revealed | Recovered,
+    | OpenTotal
+    | RestoreMasks
+    | Settle
+    | Conclude,
+    replies=SessionOpened | SealedSeeds | Ready | Opening | Passed | Opened | Restored | Voted,
 )

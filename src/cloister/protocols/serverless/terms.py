@@ -1,38 +1,20 @@
-"""What all parties of a serverless sum agree on, and the interface of a party's own computation."""
+"""What all parties of a serverless sum agree on."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from math import inf
-from typing import Protocol
 
-from cloister.aggregation.pairwise_pads import MASK_KEY_BYTES
+from cloister.aggregation import SumTerms
 from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
-from cloister.crypto import SHARE_BYTES, TAG_BYTES
+from cloister.crypto.sealing import TAG_BYTES
 from cloister.errors import ConfigError
 from cloister.joint_noise import JointLaplace
 from cloister.numeric import Ring
-from cloister.records import IntArray
 from cloister.wire.codec import DEFAULT_LIMIT_BYTES
 
 _BOX_BYTES = 8  # party number and MessagePack around a box
-
-
-class Contributor(Protocol):
-    """A party's own computation: it makes a vector each round and takes the rounds' sums."""
-
-    def begin(self, seed: bytes, session: bytes) -> None:
-        """Take the seed that all parties know and the relay does not; called once, before anything else."""
-
-    def contribute(self, round_: int) -> IntArray:
-        """Charge this party's books and return its vector with its own noise; called once per round, in order."""
-
-    def take(self, round_: int, total: IntArray, members: int) -> None:
-        """Take the sum of a round over ``members`` parties; called once per round, in order, without gaps.
-
-        An impossible sum raises :class:`~cloister.errors.RemoteProtocolError` and changes nothing.
-        """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,14 +43,12 @@ class Terms:
     ring
         Where the sums live; wide enough for them, noise included.
     members_min
-        The fewest parties in a sum.
-    restorers_min
-        The threshold of the shares that restore the mask of a party that leaves while a sum is opened. More than the
-        number of introduced parties counts as all of them, and 0 as ``members_min``. This many parties together can
-        also open aborted sums, so choose it above the largest coalition to protect against. With all of them nobody
-        can, but a party that leaves then ends the session.
+        A sum is over at least so many parties.
+    colluding_max
+        So many parties may collude with a relay that lies; ``members_min`` is a quorum for it (`SumTerms`).
     joint
-        The noise that the members draw jointly, if they do.
+        Noise that the members draw together, if they do. Then no mask is ever restored, since parties that could
+        restore masks could see several draws on one vector: a party that leaves while a sum is opened ends the session.
     """
 
     digest: bytes
@@ -77,7 +57,7 @@ class Terms:
     length: int
     ring: Ring
     members_min: int
-    restorers_min: int = 0
+    colluding_max: int = 0
     joint: JointNoise | None = None
 
     def __post_init__(self) -> None:
@@ -86,6 +66,7 @@ class Terms:
                 f"members_min must be from 2 to the number of parties, {self.parties}; got {self.members_min}. "
                 "A sum over one party is that party's vector."
             )
+        self.sums  # noqa: B018  refuses what is no quorum
         if not 1 <= self.rounds < 2**20 or self.length < 1:
             raise ConfigError(
                 f"there must be 1 to 2^20 - 1 rounds of at least one number; got {self.rounds} of {self.length}."
@@ -114,27 +95,39 @@ class Terms:
         """The number of parties."""
         return len(self.directory)
 
-    def count_restorers(self, introduced: int) -> int:
-        """Return how many restore a mask if this many parties were introduced to each other."""
-        return min(max(self.members_min, self.restorers_min), introduced)
+    @cached_property
+    def sums(self) -> SumTerms:
+        """The terms of the secure sums behind it."""
+        return SumTerms(
+            digest=self.digest,
+            directory=self.directory,
+            ring=self.ring,
+            members_min=self.members_min,
+            colluding_max=self.colluding_max,
+            restores=self.joint is None,
+        )
+
+    @property
+    def words(self) -> int:
+        """The words that go around: a vector and its check words."""
+        return self.length + self.sums.check_words
 
     @property
     def vector_box_bytes(self) -> int:
-        """The size of the box around a vector."""
-        return self.length * self.ring.bits // 8 + TAG_BYTES
+        """A vector on its way."""
+        return self.sums.body_bytes(self.length) + TAG_BYTES
 
     @property
     def backlog_max(self) -> int:
-        """How many rounds' sums fit one message: a party that missed more cannot get the rest."""
-        reveals = self.parties * (MASK_KEY_BYTES + TAG_BYTES + _BOX_BYTES)
-        recoveries = self.count_restorers(self.parties) * (self.parties * SHARE_BYTES + TAG_BYTES + _BOX_BYTES)
-        return (DEFAULT_LIMIT_BYTES - 4096) // (self.vector_box_bytes + reveals + recoveries + self.parties // 8 + 64)
+        """How many rounds' sums fit one message: a party that missed more cannot be told the rest."""
+        left = DEFAULT_LIMIT_BYTES - 4096 - self.sums.vote_bytes
+        return left // (self.vector_box_bytes + self.sums.opening_bytes)
 
     @property
     def steps(self) -> int:
-        """Expected steps: introduction, rounds (begin, draw noise, once around the ring, reveal), finish."""
+        """Expected steps: introduction, rounds (begin, draw noise, once around the ring, open), vote, finish."""
         openings = self.plan_noise(self.parties).steps if self.joint else 0
-        return SEED_STEPS + 2 + self.rounds * (2 + openings + self.parties) + 1
+        return SEED_STEPS + 1 + self.rounds * (2 + openings + self.parties) + 2
 
     def plan_noise(self, members: int) -> JointLaplace:
         """Return how this many members draw the noise."""
