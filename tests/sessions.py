@@ -38,8 +38,6 @@ class Session:
         What each party brings: `OwnInput`, or an array of records that are on the grid already.
     duties, coordinator_duty
         Books and noise, where there is a budget.
-    cache
-        What all parties share; by default each has a cache of its own.
     """
 
     def __init__(
@@ -51,9 +49,8 @@ class Session:
         seed: int = 7,
         duties: Mapping[int, NoiseDuty] | None = None,
         coordinator_duty: NoiseDuty | None = None,
-        cache: Any = None,
     ) -> None:
-        self.roles, self.agreed, self.seed, self.cache = roles, agreed, seed, cache
+        self.roles, self.agreed, self.seed = roles, agreed, seed
         self.inputs = [OwnInput(records=ArrayRecords(own)) if isinstance(own, np.ndarray) else own for own in inputs]
         self.duties = dict(duties or {})
         self.coordinator_duty = coordinator_duty
@@ -72,7 +69,7 @@ class Session:
 
     def party(self, number: int) -> Party:
         own, duty = self.inputs[number - 1], self.duties.get(number)
-        return self.roles.seat(self.agreed, self.seat(number), own, duty=duty, cache=self.cache)
+        return self.roles.seat(self.agreed, self.seat(number), own, duty=duty)
 
     def coordinator(self) -> Coordinator[Any]:
         return self.roles.coordinate(

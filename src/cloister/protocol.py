@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -208,9 +207,7 @@ class Roles(ABC, Generic[Agreed]):
         """The messages of the session."""
 
     @abstractmethod
-    def seat(
-        self, agreed: Agreed, seat: Seat, own: OwnInput, *, duty: NoiseDuty | None = None, cache: Any = None
-    ) -> Party:
+    def seat(self, agreed: Agreed, seat: Seat, own: OwnInput, *, duty: NoiseDuty | None = None) -> Party:
         """Make ONE party's role, from its own input and its own books.
 
         Parameters
@@ -222,9 +219,7 @@ class Roles(ABC, Generic[Agreed]):
         own
             Its input.
         duty
-            Its books and its source of noise, if there is a budget.
-        cache
-            What `make_cache` returned, if several parties share one process.
+            Its books and its source of noise, where there is a budget.
         """
 
     @abstractmethod
@@ -232,12 +227,6 @@ class Roles(ABC, Generic[Agreed]):
         self, agreed: Agreed, *, session: bytes, entropy: Entropy, duty: NoiseDuty | None = None
     ) -> Coordinator[Any]:
         """Make the coordinator's role; it takes a ``duty`` if it adds noise."""
-
-    def make_cache(self, agreed: Agreed, guard: AbstractContextManager[object] = nullcontext()) -> Any:  # noqa: B008
-        """Return a cache of public values for parties that share one process; None if there is nothing to share.
-
-        ``guard`` is a lock if the parties run in several threads.
-        """
 
     def close(self, party: Party) -> None:
         """Wipe what a party's role must not keep, even if the session was aborted."""

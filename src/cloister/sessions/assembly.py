@@ -78,7 +78,7 @@ def open_session(job: Job, directory: tuple[bytes, ...], public: PublicInput, *,
 
 
 def seat_party(
-    session: Session, seat: Seat, own: OwnInput, side: OwnSide, table: OwnTable, *, seed: int | None, cache: Any
+    session: Session, seat: Seat, own: OwnInput, side: OwnSide, table: OwnTable, *, seed: int | None
 ) -> SeatedParty:
     """Seat ONE party. Its books are open and nothing has been paid yet (`cloister.privacy.books.prepay`).
 
@@ -89,9 +89,7 @@ def seat_party(
     own, side, table
         Its input, where its ledger is, and the whole table by which the ledger recognises its records.
     seed
-        Makes its noise reproducible, but no longer secret.
-    cache
-        What it shares with the other parties in the same process.
+        Makes its noise reproducible, and no longer secret.
 
     Raises
     ------
@@ -103,7 +101,7 @@ def seat_party(
     if session.charges is not None and session.charges.parties_pay:
         books = open_books(name, charges=session.charges, ledger=_open_ledger(session, session.charges, side, table))
         duty = NoiseDuty(charger=books, sampler=make_sampler(name, seed))
-    role = session.protocol.seat(session.agreed, seat, own, duty=duty, cache=cache)
+    role = session.protocol.seat(session.agreed, seat, own, duty=duty)
     return SeatedParty(role=role, books=books)
 
 

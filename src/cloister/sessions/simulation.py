@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from itertools import groupby
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -226,7 +225,6 @@ class _Simulation:
         )
         protocol, charges, leakage = session.protocol, session.charges, session.protocol.leakage(session.agreed)
         with ExitStack() as stack:
-            cache = protocol.make_cache(session.agreed, Lock())
             seated = [
                 seat_party(
                     session,
@@ -235,7 +233,6 @@ class _Simulation:
                     setup.own_side(name),
                     self.tables[name],
                     seed=seed,
-                    cache=cache,
                 )
                 for number, (name, own) in enumerate(self.inputs.items(), start=1)
             ]

@@ -38,4 +38,4 @@ class Session(GuidedSums):
         ).for_server(server)
         plan = list_plan(settings) if settings.variant == "published" else None
         algorithm = bind_server(server)
-        super().__init__(FEDDP, settings, algorithm, parts, plan=plan, members_min=members_min, share_cache=True)
+        super().__init__(FEDDP, settings, algorithm, parts, plan=plan, points=server, members_min=members_min)

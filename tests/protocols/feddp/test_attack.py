@@ -14,7 +14,14 @@ from cloister.privacy.mechanisms import DiscreteLaplace
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Unit
 from cloister.protocol import prepare_audit, read_public_input
-from cloister.protocols.feddp import FeddpOptions, FeddpSection, protocol, published, published_noise, settings
+from cloister.protocols.feddp import (
+    FeddpOptions,
+    FeddpSection,
+    protocol,
+    published_noise,
+    published_questions,
+    settings,
+)
 from cloister.protocols.guided_sums import postprocessing, statistics
 from cloister.protocols.guided_sums import query as queries
 from tests.protocols.guided_sums import rehearsed
@@ -122,12 +129,14 @@ def test_records_clipped_in_step_1_only_are_refuted(monkeypatch, tmp_path):
     setup = make_setup(tmp_path, **CASES["published"])
     longest = np.sqrt((read_public_input(setup).server ** 2).sum(axis=1).max())
     assert 4 < np.sqrt(2) / longest < 7
-    real = published._measure_sums
+    real = published_questions._measure_sums
 
     def unclipped(shorten, label, k, bounds, *, whole):
-        return real(lambda points: np.rint(points * published.LENGTH / longest), label, k, bounds, whole=whole)
+        return real(
+            lambda points: np.rint(points * published_questions.LENGTH / longest), label, k, bounds, whole=whole
+        )
 
-    monkeypatch.setattr(published, "_measure_sums", unclipped)
+    monkeypatch.setattr(published_questions, "_measure_sums", unclipped)
     assert run_audit(setup, monkeypatch, runs=800).violates
 
 
@@ -142,7 +151,7 @@ def test_a_client_that_is_not_bounded_is_refuted(monkeypatch, tmp_path):
 
 
 def test_a_client_that_is_not_clipped_is_refuted(monkeypatch, tmp_path):
-    monkeypatch.setattr(published, "clip_client", lambda exact, longest: 4 * exact)
+    monkeypatch.setattr(published_questions, "clip_client", lambda exact, longest: 4 * exact)
     assert run_audit(make_setup(tmp_path, **CASES["published, client"]), monkeypatch).violates
 
 

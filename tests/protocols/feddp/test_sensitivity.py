@@ -10,7 +10,7 @@ from cloister.errors import ConfigError
 from cloister.kmeans import sum_offsets
 from cloister.numeric import FixedPoint
 from cloister.privacy.units import Budget, Unit
-from cloister.protocols.feddp import ExtraSteps, FeddpKnobs, FeddpSettings, bind_server, initialisation, published
+from cloister.protocols.feddp import ExtraSteps, FeddpKnobs, FeddpSettings, bind_server, published_questions, questions
 from cloister.protocols.guided_sums import query as queries
 from cloister.protocols.guided_sums import refinement, statistics
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS
@@ -157,9 +157,9 @@ LONG = np.array([1.0, 1.0, -1.0, 1.0])
         (refinement, "sum_offsets", unclipped, "tight"),
         (statistics, "_shorten", lambda offsets, radius, reach: np.rint(offsets * (reach / radius)), "tight"),
         (statistics, "OFF", 10, "tight"),
-        (initialisation, "np", Doubling(), "tight"),
-        (published, "np", Doubling(), "published"),
-        (published, "measure_lengths", lambda offsets: np.zeros(len(offsets)), "published"),
+        (questions, "np", Doubling(), "tight"),
+        (published_questions, "np", Doubling(), "published"),
+        (published_questions, "measure_lengths", lambda offsets: np.zeros(len(offsets)), "published"),
     ],
     ids=["offsets not clipped", "moments not shortened", "pairs weigh too much", "two cells", "two, published", "long"],
 )
@@ -171,7 +171,7 @@ def test_the_property_catches_a_record_that_adds_too_much(monkeypatch, module, n
 
 @pytest.mark.parametrize(
     ("module", "name", "case"),
-    [(queries, "bound_client", "client"), (published, "clip_client", "published client")],
+    [(queries, "bound_client", "client"), (published_questions, "clip_client", "published client")],
 )
 def test_the_property_catches_a_client_that_is_not_bounded(monkeypatch, module, name, case):
     monkeypatch.setattr(module, name, lambda exact, bound: exact)

@@ -8,10 +8,13 @@ import numpy as np
 
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.release import NoiseDuty
-from cloister.protocols.guided_sums import Agreement, NoBooks, Query
-from cloister.protocols.guided_sums.algorithm import GuidedSession
-from cloister.protocols.guided_sums.query import IDLE
-from cloister.protocols.synopsis import SynopsisFinding
+from cloister.protocols.guided_sums import Agreement, GuidedFinding, GuidedSession, NoBooks
+from cloister.protocols.guided_sums.algorithm import Layout
+from cloister.protocols.guided_sums.query import IDLE, Ground, pose
+from cloister.protocols.guided_sums.refinement import Offsets
+from cloister.protocols.guided_sums.statistics import Count
+from cloister.protocols.synopsis.questions import Grid
+from cloister.wire import Array
 from tests.sessions import RecordingSampler, Session, make_directory
 
 COUNTED = [np.zeros((10**power, 1)) for power in range(4)]  # each party in its own digit: a 2 is a double count
@@ -36,9 +39,9 @@ class GuidedSums(Session):
         parts,
         *,
         plan=None,
+        points=None,
         seed=7,
         silent=False,
-        share_cache=False,
         members_min=2,
         max_records=10_000,
     ):
@@ -54,7 +57,7 @@ class GuidedSums(Session):
             self.common = stream
             return algorithm(public, stream)
 
-        agreed = GuidedSession(agreement=agreement, algorithm=recorded, plan=plan)
+        agreed = GuidedSession(agreement=agreement, algorithm=recorded, plan=plan, points=points)
         self.noise = RecordingSampler("coordinator", seed=seed, silent=silent)
         super().__init__(
             protocol,
@@ -69,7 +72,6 @@ class GuidedSums(Session):
                 for number in range(1, len(parts) + 1)
             },
             coordinator_duty=NoiseDuty(charger=NoBooks(), sampler=self.noise) if agreement.by_coordinator else None,
-            cache=protocol.make_cache(agreed) if share_cache else None,
         )
 
     @property
@@ -85,7 +87,7 @@ class GuidedSums(Session):
         return [own.records for own in self.inputs]
 
     def party(self, number, *, algorithm=None):
-        """A party; with an ``algorithm`` of its own it runs another one than was agreed on."""
+        """A party; with an ``algorithm`` of its own it runs another one than was agreed on, where it leads."""
         if algorithm is None:
             return super().party(number)
         agreed = replace(self.agreed, algorithm=algorithm)
@@ -105,26 +107,29 @@ class GuidedSums(Session):
 def count_thrice(settings, stream):
     """A small algorithm: counts the records in the first, third and last round and idles in the others.
 
-    Without noise, a party with 10^l records is a digit of the weights that it finds: a 2 is a double count.
+    The third round has one cell and the last one cluster, so that without noise, a party with 10^l records is a digit
+    of the weights that it finds: a 2 is a double count.
     """
-    counts = []
-    for number in range(len(settings.slots)):
-        if number in counting_rounds(settings):
-            state = np.array(counts, dtype=np.float64).tobytes()
-            total = yield Query(name=f"count {number}", measure=_count, length=1, l2_squared=1, state=state)
-            counts.append(float(total[0]))
+    d, counts = settings.dimensions, []
+    asked = {
+        0: Count(share=1),
+        2: Grid(low=-np.ones(d), high=np.ones(d), bins=np.ones(d, dtype=np.int64)).pack(1),
+        len(settings.slots) - 1: Offsets(share=38, centres=Array.of(np.zeros((1, d))), radii=Array.of(np.ones(1))),
+    }
+    for number, slot in enumerate(settings.slots):
+        if number in asked:
+            total = yield pose(Ground(settings=settings), slot.name, asked[number])
+            counts.append(float(total[-1]))
         else:
             yield IDLE
-    return SynopsisFinding(
-        centres=np.array([[min(count / 1e9, 1.0)] for count in counts]),
-        weights=np.array(counts),
+    return GuidedFinding(
+        centres=np.array([[min(abs(count) / 1e9, 1.0)] * d for count in counts]),
+        weights=np.abs(np.array(counts)),
         weight_noise=0.0,
-        released_records=counts[0],
+        released_records=abs(counts[0]),
         centre_noise=0.0,
         rounds=1,
-        route="direct",
-        cells=1,
-        axes=1,
+        layout=Layout(route="direct", cells=1, axes=1),
     )
 
 
@@ -132,5 +137,6 @@ def counting_rounds(settings):
     return (0, 2, len(settings.slots) - 1)
 
 
-def _count(records):
-    return np.array([sum(len(batch) for batch in records.batches())], dtype=np.int64)
+def counted_names(settings):
+    """What is charged for in these rounds."""
+    return [settings.slots[number].name for number in counting_rounds(settings)]

@@ -3,6 +3,7 @@
 import itertools
 from dataclasses import fields, replace
 
+import numpy as np
 import pytest
 
 from cloister.errors import ConfigError, PrecisionError, TooFewPartiesError
@@ -11,10 +12,10 @@ from cloister.privacy.accounting import Accountant
 from cloister.privacy.placement import Local, Shared
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.units import Budget, Unit
-from cloister.protocols.guided_sums import Agreement, NoBooks, coordinate, envelope_of
+from cloister.protocols.guided_sums import Agreement, GuidedSession, NoBooks, coordinate, envelope_of
 from cloister.protocols.synopsis import Knobs, Settings
 from cloister.wire.codec import DEFAULT_LIMIT_BYTES
-from tests.protocols.guided_sums.sessions import COUNTED
+from tests.protocols.guided_sums.sessions import COUNTED, count_thrice
 from tests.protocols.synopsis.sessions import Session, counting
 from tests.sessions import SESSION, RecordingSampler, blobs, split
 
@@ -96,10 +97,11 @@ def test_a_session_of_strangers_does_not_open():
 
 def test_the_coordinator_has_a_noise_duty_exactly_where_it_adds_the_noise():
     with pytest.raises(ConfigError, match="it has none"):
-        coordinate(BASE, session=SESSION)
+        coordinate(GuidedSession(agreement=BASE, algorithm=count_thrice), session=SESSION)
     local = replace(BASE, settings=replace(BASE.settings, placement=Local(parties=3)))
+    agreed = GuidedSession(agreement=local, algorithm=count_thrice)
     with pytest.raises(ConfigError, match="it has one"):
-        coordinate(local, session=SESSION, duty=NoiseDuty(charger=NoBooks(), sampler=RecordingSampler("c")))
+        coordinate(agreed, session=SESSION, duty=NoiseDuty(charger=NoBooks(), sampler=RecordingSampler("c")))
 
 
 def test_the_largest_allowed_job_fits_a_message():
@@ -107,23 +109,40 @@ def test_the_largest_allowed_job_fits_a_message():
         clusters=1000, dimensions=2000, budget=Budget(epsilon=1.0, delta=1e-6), parties=2, knobs=Knobs(cells_max=10**6)
     )
     agreement = Agreement(settings=settings, directory=BASE.directory[:2])
-    lengths = [agreement.length_of(number) for number in range(1, len(settings.slots) + 2)]
-    assert max(lengths) * agreement.ring.bits // 8 + 4096 < DEFAULT_LIMIT_BYTES
+    lengths = [agreement.length_of(number) for number in range(1, len(settings.slots) + 1)]
+    boxes = GuidedSession(agreement=agreement, algorithm=count_thrice).forms.lengths
+    assert max(lengths) * agreement.ring.bits // 8 + max(boxes) + 4096 < DEFAULT_LIMIT_BYTES
 
 
 @pytest.mark.parametrize("bits", [32, 64])
-def test_in_every_ring_128_bits_of_check_words_follow_a_vector_and_stand_alone_at_the_end(bits):
+def test_in_every_ring_128_bits_of_check_words_follow_a_vector(bits):
     """Very few units and very little noise fit 32 bits."""
     budget = Budget(epsilon=1000.0, delta=1e-6, unit=Unit.CLIENT)
     session = Session(COUNTED[:2], budget=budget) if bits == 32 else Session(COUNTED[:2])
     agreement = session.agreement
     assert agreement.ring.bits == bits
     assert agreement.check_words * bits == 128
-    lengths = [agreement.length_of(number) for number in range(1, len(agreement.slots) + 2)]
-    assert lengths == [slot.length + agreement.check_words for slot in agreement.slots] + [agreement.check_words]
+    lengths = [agreement.length_of(number) for number in range(1, len(agreement.slots) + 1)]
+    assert lengths == [slot.length + agreement.check_words for slot in agreement.slots]
     run, parties = session.run()
-    assert run.steps == agreement.steps == 3 + len(agreement.slots) + 2
-    assert parties[0].finding.to_bytes() == parties[1].finding.to_bytes()
+    assert run.steps == agreement.steps == 3 + 2 * len(agreement.slots) + 3
+    assert np.array_equal(parties[0].centres, parties[1].centres)
+
+
+def test_two_quorums_have_an_honest_party_in_common():
+    """Of n parties t may collude: any two sets of q have more than t in common."""
+    for parties, colluding in itertools.product(range(2, 12), range(4)):
+        if colluding >= parties:
+            continue
+        placement = Shared(parties=parties, colluding_max=colluding)
+        settings = replace(BASE.settings, parties=parties, placement=placement)
+        directory = BASE.directory[:1] * parties
+        agreement = replace(BASE, settings=settings, directory=directory, members_min=placement.members_min)
+        for round_ in (1, len(settings.slots) + 1):
+            assert colluding + parties < 2 * agreement.quorum_of(round_) <= 2 * parties
+        assert parties < 2 * replace(
+            agreement, settings=replace(settings, placement=Local(parties=parties)), members_min=1
+        ).quorum_of(1)
 
 
 def test_the_envelope_covers_what_all_rounds_together_are_charged():

@@ -17,7 +17,7 @@ from cloister.protocols.guided_sums.settings import BUDGET_UNITS
 from cloister.protocols.synopsis import run_synopsis
 from cloister.records import ArrayRecords
 from cloister.runtime import Fault, FaultKind
-from tests.protocols.guided_sums.sessions import count_thrice, counting_rounds
+from tests.protocols.guided_sums.sessions import count_thrice, counted_names
 from tests.protocols.synopsis.sessions import Session
 from tests.sessions import blobs, split
 
@@ -48,7 +48,7 @@ def play(dimensions, *, unit=Unit.RECORD, epsilon=1.0, members_min=3, **options)
     watched = Watched()
     budget = Budget(epsilon=epsilon, delta=1e-6, unit=unit)
     parts = split(POINTS[dimensions], 3)
-    options |= {"share_cache": True, "members_min": members_min}
+    options |= {"members_min": members_min}
     session = Session(parts, clusters=2, budget=budget, algorithm=watched, **options)
     return session, watched
 
@@ -120,7 +120,7 @@ def test_no_unit_contributes_more_than_the_budget_to_all_rounds_together(dimensi
 def test_an_aborted_run_keeps_its_charges(placement):
     session, _ = play(2, placement=placement)
     with pytest.raises(TooFewPartiesError):
-        session.run(faults=[Fault(FaultKind.DROP_REPLY, 1, 5)])
+        session.run(faults=[Fault(FaultKind.DROP_REPLY, 2, 8)])
     whole, _ = play(2, placement=placement)
     whole.run()
     full = whole.spent()[0].releases
@@ -133,7 +133,7 @@ def test_an_aborted_run_keeps_its_charges(placement):
 
 def test_a_party_that_drops_out_is_charged_for_what_it_answered_only():
     session, watched = play(10, members_min=2)
-    session.run(faults=[Fault(FaultKind.CRASH, 3, 5)])
+    session.run(faults=[Fault(FaultKind.CRASH, 3, 7)])
     names = [query.name for query in watched.queries if query.l2_squared]
     first, second, third = ([release.name for release in spent.releases] for spent in session.spent())
     assert first == second == names
@@ -146,7 +146,7 @@ FAULTS = st.lists(
         Fault,
         st.sampled_from([kind for kind in FaultKind if kind is not FaultKind.RESTART]),
         st.integers(1, 3),
-        st.integers(0, 10),
+        st.integers(0, 17),
     ),
     max_size=8,
 )
@@ -166,8 +166,9 @@ def require_one_finding(parties, faults):
 
 @settings(max_examples=60, deadline=None)
 @given(FAULTS, st.sampled_from([Aggregator(), Local(parties=3)]))
-@example([Fault(FaultKind.CORRUPT_REPLY, 1, 3)], Aggregator())
-@example([Fault(FaultKind.CORRUPT_REQUEST, 2, 10)], Aggregator())
+@example([Fault(FaultKind.CORRUPT_REPLY, 1, 4)], Aggregator())
+@example([Fault(FaultKind.CORRUPT_REQUEST, 2, 17)], Aggregator())
+@example([Fault(FaultKind.DROP_REPLY, 1, 3)], Aggregator())
 def test_whatever_goes_wrong_each_round_is_charged_and_noised_once(faults, placement):
     """Duplicates, replays and lost answers never charge a party twice, nor draw a round's noise twice."""
     parts = [np.zeros((10**power, 1)) for power in range(3)]
@@ -178,10 +179,10 @@ def test_whatever_goes_wrong_each_round_is_charged_and_noised_once(faults, place
         require_one_finding(parties, faults)
     except TooFewPartiesError:
         rounds = None
-    allowed = [f"count {number}" for number in counting_rounds(session.settings)]
     for duty in session.duties.values():
         names = [release.name for release in duty.charger.spent().releases]
-        assert names == allowed[: len(names)]
+        assert set(names) <= set(counted_names(session.settings))
+        assert len(set(names)) == len(names)
         assert len(duty.sampler.drawn) <= len(session.settings.slots)
     drawn = len(session.noise.drawn)
     if isinstance(placement, Aggregator):

@@ -14,7 +14,7 @@ from cloister.privacy.units import Unit
 from cloister.protocols.guided_sums.query import bound_client
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS
 from cloister.protocols.guided_sums.statistics import release_sizes, weigh_clients
-from cloister.protocols.synopsis.extent import vote_for_median
+from cloister.protocols.synopsis.questions import vote_for_median
 from tests.protocols.synopsis.steps import answer, make_settings
 
 

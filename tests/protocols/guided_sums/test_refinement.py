@@ -124,7 +124,7 @@ def test_rounds_that_are_not_needed_cost_nothing_and_the_others_share_the_budget
     answered = answer(asking, [points], noise_std=public.noise_std)
     assert [query.length for query in answered.queries] == [12, 12, 0, 0, 0, 0]
     assert len({query.l2_squared for query in answered.queries[:2]}) == 1
-    assert answered.queries[0].state != answered.queries[1].state
+    assert answered.queries[0].question != answered.queries[1].question
     assert 0.99 * BUDGET_UNITS < answered.l2_squared <= BUDGET_UNITS
 
 

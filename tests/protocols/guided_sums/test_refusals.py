@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from cloister.aggregation import Aggregate
 from cloister.aggregation.seed_agreement import OpenSession, Ready
@@ -11,7 +12,8 @@ from cloister.privacy.accounting import Accountant
 from cloister.privacy.placement import Aggregator, Local
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.units import Budget
-from cloister.protocols.guided_sums.messages import Confirm, Finish, MaskedUpdate, Round
+from cloister.protocols.guided_sums.messages import Answer, Finish, Lead, MaskedUpdate, Past, Sign
+from cloister.protocols.guided_sums.statements import Stated
 from cloister.protocols.synopsis import Knobs, Settings, run_synopsis
 from cloister.wire import Array, PartyEndpoint
 from tests.protocols.synopsis.sessions import Session, counting
@@ -20,58 +22,90 @@ from tests.sessions import SESSION, RecordingSampler, Table, blobs, split
 POINTS = {d: blobs(300, d, 3, seed=5) for d in (1, 2, 7)}
 
 
+def state_of(party):
+    """All that an answer may change."""
+    return (
+        (party._answered, party._link, party._left, party._led, party._result, party._finished),
+        party._seed_holder.seed,
+        None if party._leader is None else (party._leader._read, party._leader._link, len(party._leader.totals)),
+    )
+
+
 def refuse(party, request, match):
     """The request is refused, and the party is as it was."""
-    before = (party._answered, party._progress, party._seed_holder.seed)
+    before = state_of(party)
     with pytest.raises(RemoteProtocolError, match=match):
         party.handle(request)
-    assert (party._answered, party._progress, party._seed_holder.seed) == before
+    assert state_of(party) == before
 
 
 def test_requests_out_of_turn_are_refused_and_change_nothing():
     session = counting(3)
     table = Table(session)
     party = table.parties[1]
-    refuse(party, Round(1, None), "seed must be agreed")
-    refuse(party, Finish(Aggregate(1, b"\x07", Array.of(np.zeros(1, np.uint64)))), "rounds must be answered")
+    nothing = Stated(1, bytes(16), bytes(40), bytes(64))
+    link = party._link
+    refuse(party, Lead(1, ()), "seed must be agreed")
+    refuse(party, Answer(1, link, nothing), "seed must be agreed")
+    refuse(party, Sign(link, nothing), "seed must be agreed")
+    refuse(party, Finish(b"\x07", bytes(192)), "must be signed before the end")
     table.play(3)
-    refuse(party, Round(2, None), "round 2 must come after round 1; it came after round 0")
+    refuse(party, Lead(2, ()), "all rounds before round 2 must come")
+    refuse(party, Lead(len(session.settings.slots) + 2, ()), "from 1 to 7; got 8")
     table.play(1)
-    asked = table.request()
-    refuse(party, Round(1, None), "round 1 must come after round 0; it came after round 1")
-    refuse(party, Round(2, None), "total of round 1 must come")
-    refuse(party, Round(3, asked.news), "round 3 must come after round 2")
-    refuse(party, Confirm(asked.news), "round 7 must come after round 6; it came after round 1")
-    refuse(party, Finish(asked.news), "all 7 rounds must be answered before the end; 1 are")
+    first = table.request()
+    assert isinstance(first, Answer)
+    refuse(party, Lead(1, ()), "from 2 to 7; got 1. What was stated stands")
+    refuse(party, Answer(7, first.link, first.stated), "from 1 to 6")
+    refuse(party, Answer(1, bytes(32), first.stated), "must be those that party 1 answered")
+    refuse(party, Answer(1, b"", first.stated), "must be those that party 1 answered")
+    refuse(
+        party,
+        Answer(2, bytes(32), first.stated),
+        "must be signed by its identity, for this session and round|bytes long",
+    )
+    table.play(1)
+    refuse(party, first, "from 2 to 6, and is answered once; got 1")
+    table.play(1)
+    second = table.request()
+    refuse(party, Answer(2, first.link, second.stated), "must be those that party 1 answered")
     refuse(party, OpenSession(session.agreement.digest), "out of turn")
-    charged = session.spent()[0].releases
-    table.play(5)
-    asked = table.request()
-    assert isinstance(asked, Confirm)
-    refuse(party, Round(7, asked.news), "must be from 1 to 6; got 7")
-    refuse(party, Finish(asked.news), "all 7 rounds must be answered before the end; 6 are")
+    table.play(10)
+    sign = table.request()
+    assert isinstance(sign, Sign)
+    refuse(party, Sign(first.link, sign.stated), "must be those that party 1 answered")
+    refuse(party, Finish(b"\x07", bytes(192)), "must be signed before the end")
     table.play(1)
+    refuse(party, sign, "signed once")
     last = table.request()
     assert isinstance(last, Finish)
-    refuse(party, Confirm(last.news), "round 7 must come after round 6; it came after round 7")
-    refuse(party, Finish(asked.news), "total of round 7 must come")
+    refuse(party, Finish(last.members, last.signatures[1:]), "a signature of 64 bytes for each of 3 members")
+    refuse(party, Finish(b"\xff", last.signatures), "bitmap")
     assert not party.finished
     table.play(1)
     assert table.coordinator.finished
     refuse(party, last, "finished session")
-    assert len(charged) == 1
     assert len(session.spent()[0].releases) == 3
 
 
 def test_totals_that_are_not_the_last_rounds_are_refused():
-    table = Table(counting(3)).play(4)
-    party, news = table.parties[1], table.request().news
-    words = news.masked_sum.to_numpy(np.uint64, table.session.agreement.length_of(1))
-    refuse(party, Round(2, Aggregate(2, news.members, news.masked_sum)), "total of round 1 must come")
-    refuse(party, Round(2, Aggregate(1, b"\x01", news.masked_sum)), "at least 2 parties to be unmasked; got 1")
-    refuse(party, Round(2, Aggregate(1, b"\xff", news.masked_sum)), "bitmap")
-    refuse(party, Round(2, Aggregate(1, news.members, Array.of(words.astype(np.uint32)))), "must be uint64")
-    refuse(party, Round(2, Aggregate(1, news.members, Array.of(np.repeat(words, 2)))), "shape")
+    table = Table(counting(3)).play(5)
+    leader, (past,) = table.parties[1], table.request().news
+    total = past.total
+    words = total.masked_sum.to_numpy(np.uint64, table.session.agreement.length_of(1))
+
+    def changed(other):
+        return Lead(2, (Past(past.stated, other),))
+
+    refuse(leader, Lead(2, ()), "all rounds before round 2 must come")
+    refuse(leader, changed(Aggregate(2, total.members, total.masked_sum)), "all rounds before round 2 must come")
+    refuse(leader, Lead(2, (past, past)), "all rounds before round 2 must come")
+    refuse(leader, changed(Aggregate(1, b"\x01", total.masked_sum)), "at least 2 parties to be unmasked; got 1")
+    refuse(leader, changed(Aggregate(1, b"\xff", total.masked_sum)), "bitmap")
+    refuse(leader, changed(Aggregate(1, total.members, Array.of(words.astype(np.uint32)))), "must be uint64")
+    refuse(leader, changed(Aggregate(1, total.members, Array.of(np.repeat(words, 2)))), "shape")
+    forged = structs.replace(past.stated, signature=bytes(64))
+    refuse(leader, Lead(2, (Past(forged, total),)), "must be signed")
     table.play(1)
 
 
@@ -84,7 +118,7 @@ def test_a_round_is_answered_once_however_often_it_is_asked():
     ]  # the same request as a retry and as a new step
     first = endpoint.receive(frames[0])
     assert endpoint.receive(frames[0]) == first
-    with pytest.raises(RemoteProtocolError, match="must come after"):
+    with pytest.raises(RemoteProtocolError, match="answered once"):
         endpoint.receive(frames[1])
 
 
@@ -108,20 +142,20 @@ def test_a_refused_charge_leaves_the_party_as_it_was_and_draws_nothing(placement
     sampler = RecordingSampler("p")
     books = Accountant(Budget(epsilon=1e-3, delta=1e-6))
     session.duties[1] = NoiseDuty(charger=books, sampler=sampler)
-    table = Table(session).play(3)
+    table = Table(session).play(4)
     party, request = table.parties[1], table.request()
-    before = (party._answered, party._progress, party._secrets)
+    before = state_of(party)
     for _ in range(2):
         with pytest.raises(BudgetError, match="Nothing was released"):
             party.handle(request)
-        assert (party._answered, party._progress, party._secrets) == before
+        assert state_of(party) == before
     assert not books.spent().releases
     assert not sampler.drawn
 
 
 @pytest.mark.parametrize("bad", ["short vector", "long vector", "other words", "no check words", "no vector"])
 def test_a_coordinator_drops_a_party_that_answers_with_something_else(bad):
-    table = Table(counting(3)).play(3)
+    table = Table(counting(3)).play(4)
     reply = table.parties[1].handle(table.request())
     words = reply.masked.to_numpy(np.uint64, table.session.agreement.length_of(1))
     replies = {
@@ -138,8 +172,8 @@ def test_a_coordinator_drops_a_party_that_answers_with_something_else(bad):
 
 @pytest.mark.parametrize("settings", [{}, {"records": 50}, {"choose_k": True}], ids=str)
 @pytest.mark.parametrize("dimensions", [1, 2, 7])
-def test_whatever_a_coordinator_sends_as_totals_every_party_goes_on(dimensions, settings):
-    """A lying coordinator can spoil the result; it cannot make one party stop and so learn of its state."""
+def test_whatever_a_coordinator_sends_as_totals_the_leader_goes_on(dimensions, settings):
+    """A lying coordinator can spoil the result; it cannot make the leader stop and so learn of its state."""
     options = {"clusters": 3, "budget": Budget(epsilon=1.0, delta=1e-6), "parties": 2, "knobs": Knobs(cells_max=64)}
     public = Settings(dimensions=dimensions, **options, **settings)
     rng = np.random.default_rng(3)

@@ -17,7 +17,7 @@ from cloister.cli import app
 from cloister.cli.failures import EXIT_REFUTED
 from cloister.columns import Column
 from cloister.crypto import Stream
-from cloister.errors import BudgetError
+from cloister.errors import BudgetError, TooFewPartiesError
 from cloister.job import Budget, DataOptions, Job, JobParty
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.placement import Shared
@@ -27,7 +27,8 @@ from cloister.protocol import prepare_audit
 from cloister.protocols.guided_sums import NoBooks, Query, postprocessing, refinement, statistics
 from cloister.protocols.guided_sums import attack as attacks
 from cloister.protocols.guided_sums import query as queries
-from cloister.protocols.guided_sums.settings import BUDGET_UNITS
+from cloister.protocols.guided_sums.query import Idle
+from cloister.protocols.guided_sums.settings import BUDGET_UNITS, GuidedSettings
 from cloister.protocols.synopsis import Knobs, pipeline, protocol
 from tests.protocols.guided_sums import rehearsed
 from tests.protocols.guided_sums.rehearsed import REAL_DRAW, Rehearsed, half_noise, one_seed_for_two_noises
@@ -244,8 +245,11 @@ def take_the_whole_budget(monkeypatch):
         )
 
 
-def test_a_budget_that_is_spent_more_than_once_is_refused_by_the_books(monkeypatch):
+def test_a_budget_that_is_spent_more_than_once_is_refused_by_all_parties_and_by_the_books(monkeypatch):
     take_the_whole_budget(monkeypatch)
+    with pytest.raises(TooFewPartiesError):
+        run_audit(make_job(knobs=MANY_ROUNDS), whole=True)
+    monkeypatch.setattr(GuidedSettings, "purse", 10**30)  # mutant: nobody looks what is left
     with pytest.raises(BudgetError):
         run_audit(make_job(knobs=MANY_ROUNDS), whole=True)
 
@@ -264,7 +268,7 @@ def count_all(records):
 
 def test_an_idle_round_that_carries_data_for_nothing_is_refuted(monkeypatch):
     """With one declared record, eight of nine rounds of Lloyd's algorithm are idle; the books see none of them."""
-    smuggled = Query(name="nothing", measure=count_all, length=1, l2_squared=1)
+    smuggled = Query(name="nothing", question=Idle(), measure=count_all, length=1, l2_squared=1)
     object.__setattr__(smuggled, "l2_squared", 0)  # a query itself refuses to ask for numbers at no cost
     monkeypatch.setattr(refinement, "IDLE", smuggled)
     job = make_job(records=1, knobs=replace(KNOBS, rounds_min=1, rounds_max=9))

@@ -40,7 +40,7 @@ def make_corners(k, d, *, n=20_000, std=0.06, seed=0):
 @pytest.mark.parametrize(("d", "route"), [(2, "direct"), (20, "projected")])
 def test_clear_clusters_are_counted(k, d, route):
     finding = find_k(make_corners(k, d))
-    assert finding.route == route
+    assert finding.layout.route == route
     assert finding.centres.shape == (k, d)
     assert len(finding.weights) == k
     assert finding.weights == pytest.approx(20_000 / k, rel=0.25)

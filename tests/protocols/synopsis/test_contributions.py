@@ -13,7 +13,7 @@ from cloister.protocols.guided_sums.query import bound_client
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS
 from cloister.protocols.guided_sums.statistics import Subspace
 from cloister.protocols.synopsis.extent import find_axes, find_middle
-from cloister.protocols.synopsis.histogram import Grid
+from cloister.protocols.synopsis.questions import Grid
 from cloister.records import ArrayRecords
 from tests.protocols.synopsis.steps import make_settings, measure, square
 

@@ -7,12 +7,11 @@ from hypothesis import strategies as st
 
 from cloister.privacy.units import Unit
 from cloister.protocols.guided_sums.postprocessing import shrink_mean
-from cloister.protocols.guided_sums.query import bound_answers
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS
 from cloister.protocols.guided_sums.statistics import Subspace
 from cloister.protocols.synopsis.extent import correct_spectrum, find_axes, find_box, find_middle, find_radius
-from cloister.protocols.synopsis.histogram import Grid, choose_bins
-from cloister.protocols.synopsis.settings import BOX_BINS
+from cloister.protocols.synopsis.histogram import choose_bins
+from cloister.protocols.synopsis.questions import BOX_BINS, Grid
 from cloister.records import ArrayRecords
 from tests.protocols.synopsis.steps import answer, make_settings
 
@@ -100,7 +99,6 @@ def spread_of(
     asking = find_axes(
         public, l2_squared=share, records=float(len(points)), middle=np.zeros(points.shape[1]), radius=radius
     )
-    asking = bound_answers(asking) if public.client_level else asking
     return answer(asking, np.array_split(points, parties), noise_std=public.noise_std, seed=seed).found
 
 
@@ -297,4 +295,4 @@ def test_grids_that_count_otherwise_have_other_bytes(part):
     for changed in (values, where):
         if part in changed:
             changed[part] = changed[part][::-1].copy()
-    assert Grid(**values, subspace=Subspace(**where)).to_bytes() != grid.to_bytes()
+    assert Grid(**values, subspace=Subspace(**where)).pack(1) != grid.pack(1)

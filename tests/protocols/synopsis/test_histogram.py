@@ -8,7 +8,8 @@ from cloister.kmeans import nearest
 from cloister.protocols.guided_sums.postprocessing import estimate_counts
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS
 from cloister.protocols.guided_sums.statistics import Subspace
-from cloister.protocols.synopsis.histogram import Grid, Histogram, cluster_cells, release_histogram
+from cloister.protocols.synopsis.histogram import Histogram, cluster_cells, release_histogram
+from cloister.protocols.synopsis.questions import Grid
 from tests.protocols.synopsis.steps import answer, make_settings
 
 PLACES = np.array([[-0.5, -0.5], [0.5, -0.5], [0.0, 0.6]])

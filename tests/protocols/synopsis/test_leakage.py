@@ -19,8 +19,10 @@ from cloister.aggregation.seed_agreement import (
 from cloister.privacy.placement import Aggregator, Local, Shared
 from cloister.privacy.units import Budget, Learns
 from cloister.protocols import synopsis
-from cloister.protocols.guided_sums.messages import Confirm, Finish, MaskedUpdate, Round
+from cloister.protocols.guided_sums.messages import Answer, Finish, Lead, MaskedUpdate, Sign, Signed
 from cloister.protocols.guided_sums.party import GuidedParty
+from cloister.protocols.guided_sums.statements import Stated
+from cloister.protocols.synopsis import Knobs
 from tests.protocols.guided_sums.sessions import count_thrice, counting_rounds
 from tests.protocols.synopsis.sessions import SMALL, SYNOPSIS, Session
 from tests.sessions import SESSION, blobs, split
@@ -56,20 +58,32 @@ def test_the_table_says_what_the_module_says():
 @pytest.mark.parametrize("placement", PLACEMENTS, ids=lambda placement: type(placement).__name__)
 def test_roles_receive_only_the_messages_of_the_protocol(placement):
     run, _ = Session(split(POINTS, 3), placement=placement, members_min=3).run(record_views=True)
-    assert {type(entry.message) for entry in run.views[0]} == {SessionOpened, SealedSeeds, Ready, MaskedUpdate}
+    of_parties = {SessionOpened, SealedSeeds, Ready, MaskedUpdate, Stated, Signed}
+    assert {type(entry.message) for entry in run.views[0]} == of_parties
     for party in (1, 2, 3):
         kinds = {type(entry.message) for entry in run.views[party]}
-        assert kinds == {OpenSession, Round, Confirm, Finish, ShareSeed if party == 1 else TakeSeed}
+        assert kinds == {OpenSession, Answer, Sign, Finish} | ({ShareSeed, Lead} if party == 1 else {TakeSeed})
+
+
+def test_a_party_that_does_not_lead_is_told_no_total():
+    """It receives questions, the result and signatures: nothing that is masked, and few bytes."""
+    points = blobs(2000, 4, 5, seed=3)
+    session = Session(split(points, 3), clusters=5, knobs=Knobs())  # the default session of four columns
+    run, parties = session.run(record_views=True)
+    assert [len(party.released_totals) for party in parties] == [len(session.settings.slots), 0, 0]
+    assert all(run.traffic[party].bytes_received <= 8_000 for party in (2, 3))
+    vectors = sum(8 * session.agreement.length_of(t) for t in range(1, len(session.settings.slots) + 1))
+    assert all(run.traffic[party].bytes_sent <= 1.03 * vectors for party in (2, 3))
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS, ids=lambda placement: type(placement).__name__)
-def test_a_party_learns_exact_sums_plus_exactly_the_noise_that_was_charged(placement):
+def test_the_leader_learns_exact_sums_plus_exactly_the_noise_that_was_charged(placement):
     """Row party, column totals; and its queries follow from the totals alone."""
     session = Session(split(POINTS, 3), placement=placement, members_min=3)
     _, parties = session.run()
     asking = session.algorithm(session.settings, session.common)
     query = next(asking)
-    for total, noise in zip(parties[1].released_totals, session.added_noise(), strict=True):
+    for total, noise in zip(parties[0].released_totals, session.added_noise(), strict=True):
         exact = np.zeros(len(total), dtype=np.int64)
         for part in session.records:
             exact[: query.length] += query.measure(part)
@@ -108,8 +122,8 @@ def received_bytes(run, role):
         message = entry.message
         if isinstance(message, MaskedUpdate):
             arrays.append(message.masked.data)
-        elif isinstance(message, Round | Confirm | Finish) and message.news is not None:
-            arrays.append(message.news.masked_sum.data)
+        elif isinstance(message, Lead):
+            arrays += [past.total.masked_sum.data for past in message.news]
     return arrays
 
 
@@ -143,7 +157,7 @@ def received_from_first(parts, seeds):
     """How often each byte occurs in what the coordinator receives from party 1 in the rounds, over fresh sessions."""
     counts = np.zeros(256, dtype=np.int64)
     for seed in seeds:
-        run, _ = Session(parts, clusters=1, seed=seed, algorithm=count_thrice).run(record_views=True)
+        run, _ = Session(parts, seed=seed, algorithm=count_thrice).run(record_views=True)
         data = b"".join(update.masked.data for update in updates_of(run, 1))
         counts += np.bincount(np.frombuffer(data, np.uint8), minlength=256)
     return counts
@@ -199,11 +213,12 @@ def test_masks_are_fresh_in_every_round(monkeypatch):
 
 
 def shape_of(session, run):
-    """What the coordinator can see without reading a word: who sent what, when, and how long."""
+    """What can be seen without reading a word: who sent what, when, and how long; to the coordinator and from it."""
     codec = session.roles.codec(session.agreed)
     return [
-        (entry.step, entry.sender, type(entry.message).__name__, len(codec.encode(entry.message, **ADDRESS)))
-        for entry in run.views[0]
+        (role, entry.step, entry.sender, type(entry.message).__name__, len(codec.encode(entry.message, **ADDRESS)))
+        for role, entries in run.views.items()
+        for entry in entries
     ]
 
 
@@ -255,7 +270,7 @@ def checks_of(session, sender=1):
     """The check words of each round as the coordinator receives them from one party."""
     run, _ = session.run(record_views=True)
     words = [words_of(update)[-session.agreement.check_words :] for update in updates_of(run, sender)]
-    assert len(words) == len(session.settings.slots) + 1
+    assert len(words) == len(session.settings.slots)
     return [tuple(map(int, row)) for row in words]
 
 
@@ -289,25 +304,13 @@ def test_check_words_look_uniform_to_the_coordinator():
 
 
 def test_under_the_masks_check_words_are_one_partys_as_anothers_and_new_in_every_round(monkeypatch):
-    """Without noise, many idle rounds follow from equal totals: the round's number and the session's key part them."""
+    """Many idle rounds ask the same: the chain parts them, and the session's key parts two sessions."""
     monkeypatch.setattr(MaskSchedule, "_potential", no_potential)
     options = {"silent": True, "knobs": replace(SMALL, rounds_max=6)}
     first, second, third = (checks_of(small_session(**options), sender) for sender in (1, 2, 3))
     assert first == second == third
     words = [word for row in (*first, *checks_of(small_session(seed=8, **options))) for word in row]
     assert len(set(words)) == len(words)
-
-
-def test_under_the_masks_check_words_follow_the_totals(monkeypatch):
-    """The same seeds and noise: the words are equal until a total differs, and differ in the round after it."""
-    monkeypatch.setattr(MaskSchedule, "_potential", no_potential)
-    first, second = (
-        checks_of(Session([np.zeros((size, 1)), np.zeros((5, 1))], algorithm=count_thrice, silent=True))
-        for size in (5, 6)
-    )
-    assert first[0] == second[0]
-    assert first[1] != second[1]  # an idle round, but it follows from another total
-    assert first[2] != second[2]  # its question holds count 0
 
 
 def test_no_party_object_hands_out_records():

@@ -112,7 +112,12 @@ BROKEN: list[tuple[str, str, int | None, list[str]]] = [
     ("[budget]", "[synopsis]\ncount_share = 'x'\n[budget]", 7, ["synopsis.count_share", "number"]),
     ("[budget]", "[synopsis]\ncount_share = 1.5\n[budget]", 7, ["synopsis.count_share", "0.99"]),
     ("[budget]", "[synopsis]\nmoment_share = 0.99\n[budget]", 6, ["synopsis", "before the histogram"]),
-    ("[budget]", "[protocol]\nplacement = 'shared'\n[budget]", 6, ["protocol.colluding_max", "be given"]),
+    (
+        "[budget]",
+        "[protocol]\nplacement = 'local'\ncolluding_max = 1\n[budget]",
+        8,
+        ["protocol.colluding_max", "shared"],
+    ),
     ("[budget]", "[protocol]\nplacement = 'cloud'\n[budget]", 7, ["protocol.placement", "aggregator, local, shared"]),
     ("[budget]", "[protocol]\nring = 16\n[budget]", 7, ["protocol.ring"]),
     ("[budget]", "[protocol]\nmin_parties = 4\n[budget]", 7, ["protocol.min_parties", "4 of 3"]),

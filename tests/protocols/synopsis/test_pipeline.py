@@ -58,7 +58,7 @@ def compare(points, centres):
 def test_with_a_generous_budget_it_is_k_means(k, d, route):
     points = make_mixture(k, d)
     run = find(points, k)
-    assert run.finding.route == route
+    assert run.finding.layout.route == route
     assert compare(points, run.finding.centres) < 1.05
     assert run.finding.released_records == pytest.approx(3000, rel=0.02)
     assert run.finding.weights.sum() == pytest.approx(3000, rel=0.05)

@@ -20,10 +20,10 @@ from cloister.privacy.units import Budget, Unit
 from cloister.protocols.guided_sums import query as queries
 from cloister.protocols.guided_sums import refinement, statistics
 from cloister.protocols.guided_sums.postprocessing import Sketch
-from cloister.protocols.guided_sums.query import Query
+from cloister.protocols.guided_sums.query import IDLE
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS
-from cloister.protocols.synopsis.histogram import Grid
 from cloister.protocols.synopsis.pipeline import run_synopsis
+from cloister.protocols.synopsis.questions import Grid
 from cloister.protocols.synopsis.settings import Knobs, Settings
 from cloister.records import ArrayRecords
 from tests.protocols.synopsis.steps import measure, square
@@ -102,7 +102,7 @@ def extremes(query, case):
     found = [np.ones(d), -np.ones(d), np.zeros(d), np.where(np.arange(d) % 2, 1.0, -1.0), np.eye(d)[0]]
     if query.name.startswith("Lloyd"):
         k = query.length // (d + 2)
-        centres = np.frombuffer(query.state, np.float64)[: k * d].reshape(k, d)
+        centres = query.question.centres.to_numpy(np.float64, k, d)
         found += [centres[0], np.clip((centres[0] + centres[-1]) / 2, -1, 1)]  # off the grid: stricter than need be
     return found
 
@@ -393,4 +393,4 @@ def test_the_property_catches_a_budget_spent_twice(monkeypatch):
 @pytest.mark.parametrize(("length", "l2_squared"), [(1, 0), (0, 1), (-1, 1), (1, -1)])
 def test_a_question_costs_something_exactly_if_it_asks_for_something(length, l2_squared):
     with pytest.raises(LocalProtocolError, match="must cost something"):
-        Query(name="bug", measure=lambda records: np.zeros(1, np.int64), length=length, l2_squared=l2_squared)
+        replace(IDLE, length=length, l2_squared=l2_squared)

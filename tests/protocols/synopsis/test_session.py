@@ -5,12 +5,13 @@ import itertools
 import numpy as np
 import pytest
 
+from cloister.aggregation import least_quorum
 from cloister.crypto import Stream
 from cloister.errors import TooFewPartiesError
 from cloister.privacy.placement import Local, Shared
 from cloister.privacy.units import Budget, Unit
 from cloister.runtime import Fault, FaultKind
-from tests.protocols.guided_sums.sessions import counting_rounds
+from tests.protocols.guided_sums.sessions import counted_names, counting_rounds
 from tests.protocols.synopsis.sessions import Session, counting, rehearse
 from tests.sessions import RecordingSampler, ReplayingSampler, blobs, split
 
@@ -42,8 +43,9 @@ def test_a_session_finds_what_a_rehearsal_with_the_same_noise_finds(dimensions, 
         assert np.array_equal(party.centres, rehearsal.finding.centres)
         assert np.array_equal(party.finding.weights, rehearsal.finding.weights)
         assert party.finding.released_records == rehearsal.finding.released_records
-        for read, rehearsed in zip(party.released_totals, rehearsal.totals, strict=True):
-            assert np.array_equal(read, rehearsed)
+    for read, rehearsed in zip(parties[0].released_totals, rehearsal.totals, strict=True):
+        assert np.array_equal(read, rehearsed)
+    assert not parties[1].released_totals
     assert all(spent.releases == rehearsal.releases for spent in session.spent())
 
 
@@ -105,54 +107,58 @@ def play_dropout(parties, faults):
     try:
         run, _ = session.run(roles, faults=faults)
     except TooFewPartiesError as error:
-        assert f"at least 2 of {parties}" in str(error)
+        assert f"at least 2 of {parties}" in str(error) or f"at least {parties // 2 + 1} of {parties}" in str(error)
         outcome = "aborted"
     else:
         history = run.result.members
         assert run.result.rounds == len(history) - 1 == len(session.settings.slots)
-        assert all(set(later) <= set(earlier) for earlier, later in itertools.pairwise(history))
-        assert all(len(present) >= 2 for present in history)
+        assert all(len(present) > parties / 2 for present in history)
         expected = [float(sum(10 ** (member - 1) for member in history[number])) for number in rounds]
         lost = {fault.party for fault in faults}
         for number, party in enumerate(roles, start=1):
             assert party.finished or number in lost
+            assert party.finished == (number in history[-1]) or number in lost
             if party.finished:
                 assert party.finding.weights.tolist() == expected
         outcome = "found"
-    for party, spent in zip(roles, session.spent(), strict=True):
-        assert [event.name for event in spent.releases] == [f"count {t}" for t in rounds if t < party._answered]
+    for spent in session.spent():
+        names = [event.name for event in spent.releases]
+        assert set(names) <= set(counted_names(session.settings))
+        assert len(set(names)) == len(names)
     return outcome
 
 
-def test_a_party_that_misses_one_round_is_not_asked_again():
+def test_a_party_that_misses_a_round_is_asked_again_in_the_next():
     session = counting()
-    run, parties = session.run(faults=[Fault(FaultKind.DROP_REQUEST, 2, 5)])
-    assert run.result.members == ((1, 2, 3, 4),) * 2 + ((1, 3, 4),) * (len(session.settings.slots) - 1)
-    assert not parties[1].finished
-    assert run.traffic[2].messages_received == 4  # opening, seed, two rounds; the third was lost
+    run, parties = session.run(faults=[Fault(FaultKind.DROP_REQUEST, 2, 6)])  # the second round's question
+    rounds = len(session.settings.slots)
+    assert run.result.members == ((1, 2, 3, 4), (1, 3, 4), *[(1, 2, 3, 4)] * (rounds - 1))
+    assert all(party.finished for party in parties)
+    assert parties[1].finding.weights.tolist() == parties[0].finding.weights.tolist()
     assert run.traffic[2].steps_missed == 1
 
 
 def test_the_real_algorithm_survives_dropouts_in_any_round():
-    for step in range(3, Session(split(POINTS[2], 4)).agreement.steps):
-        run, parties = Session(split(POINTS[2], 4)).run(faults=[Fault(FaultKind.CRASH, 3, step)])
+    agreement = Session(split(POINTS[2], 4)).agreement
+    for step, gone in itertools.product(range(3, agreement.steps), (1, 3)):
+        run, parties = Session(split(POINTS[2], 4)).run(faults=[Fault(FaultKind.CRASH, gone, step)])
         finished = [party for party in parties if party.finished]
-        assert len(finished) == 3
+        assert len(finished) >= 3
         assert all(np.array_equal(party.centres, finished[0].centres) for party in finished)
-        assert run.result.members[-1] == ((1, 2, 4) if step <= 3 + run.result.rounds else (1, 2, 3, 4))
-        assert run.result.members[-2] == ((1, 2, 4) if step < 3 + run.result.rounds else (1, 2, 3, 4))
+        assert (gone in run.result.members[-1]) == (step == agreement.steps - 1)
 
 
 @pytest.mark.parametrize("colluding_max", [1, 2, 3])
 @pytest.mark.parametrize("gone", [0, 1, 2])
 def test_a_dropout_never_leaves_less_unknown_noise_than_was_charged(colluding_max, gone):
     """Against each party that reads a sum, count the shares in it that it does not know."""
-    placement = Shared(parties=4, colluding_max=colluding_max)
-    session = counting(placement=placement, members_min=4 - colluding_max + 1)
+    quorum = max(3, least_quorum(4, colluding_max))
+    placement = Shared(parties=4, colluding_max=colluding_max, quorum=quorum)
+    session = counting(placement=placement, members_min=quorum)
     faults = [Fault(FaultKind.DROP_REQUEST, 4 - number, 4) for number in range(gone)]
     try:
         run, _ = session.run(faults=faults)
     except TooFewPartiesError:
-        assert gone >= colluding_max
+        assert gone > 4 - quorum
         return
-    assert all(len(members) - 1 >= placement.honest_min for members in run.result.members)
+    assert all(len(members) - colluding_max >= placement.honest_min for members in run.result.members)

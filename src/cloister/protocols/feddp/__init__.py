@@ -15,13 +15,14 @@ ours: one scale of Gaussian noise for all rounds, all public values from the ser
 up to the whole of Algorithm 5.
 
 Threat model, who learns what, what breaks it: as for the synopsis (docs/proofs/feddp.md); the server's data are known
-to all. A round may ask a public sample of the parties; a party that was away receives what it missed.
+to all. A round may ask a public sample of the parties, and a party that was away is asked again.
 
-Costs: 3 steps to agree on a seed, one per slot, one to compare findings, one to finish. A party sends 8 bytes
-per number: by default 1 + d (d + 3) / 2 + |Q| + 4 k (d + 2) numbers, and receives as many.
+Costs: 3 steps to agree on a seed, two per slot, three for the result. A party sends 8 bytes per number: by default
+1 + d (d + 3) / 2 + |Q| + 4 k (d + 2) numbers; it receives the questions, the leader the totals as well.
 
-Reading order: :mod:`.server`, :mod:`.options`, :mod:`.settings`, :mod:`.pipeline` with its steps
-(:mod:`.initialisation`; :mod:`.reduction` for appendix E), :mod:`.published` with :mod:`.published_noise`;
+Reading order: :mod:`.server`, :mod:`.options`, :mod:`.questions`, :mod:`.settings`, :mod:`.pipeline` with its steps
+(:mod:`.initialisation`; :mod:`.reduction` for appendix E), :mod:`.published` with :mod:`.published_questions` and
+:mod:`.published_noise`;
 :mod:`.protocol` is the protocol object.
 """
 

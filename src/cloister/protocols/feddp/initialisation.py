@@ -15,14 +15,16 @@ from math import isqrt, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.crypto import Stream
-from cloister.kmeans import nearest, weighted_kmeans
+from cloister.crypto.stream import Stream
+from cloister.kmeans.kernel import nearest
+from cloister.kmeans.lloyd import weighted_kmeans
+from cloister.protocols.feddp.questions import Weights, pack_places
 from cloister.protocols.feddp.server import ServerData
 from cloister.protocols.feddp.settings import WEIGHTS, FeddpSettings
 from cloister.protocols.guided_sums.postprocessing import estimate_counts, shrink_mean
-from cloister.protocols.guided_sums.query import Asking, Query
+from cloister.protocols.guided_sums.query import Asking, Ground, pose
 from cloister.protocols.guided_sums.statistics import Subspace, fix_signs, release_moments
-from cloister.records import FloatArray, IntArray, Records, iterate_chunks
+from cloister.records import FloatArray
 
 _DISTRUST = 4.0  # the server's points may be from another source: their covariance counts as if from 1/4 as many
 
@@ -70,42 +72,44 @@ class Start:
 
 
 def release_weights(
-    settings: FeddpSettings, points: FloatArray, subspace: Subspace, *, l2_squared: int, records: float
+    settings: FeddpSettings, points: FloatArray, kept: Kept, subspace: Subspace, *, l2_squared: int, records: float
 ) -> Asking[Proxy]:
-    """Release how many records are nearest to each of the server's points within the subspace (equation 3)."""
-    noisy = yield from ask_weights(WEIGHTS, points, subspace, l2_squared=l2_squared)
+    """Release how many records are nearest to each of the server's points, seen in the subspace (equation 3)."""
+    noisy = yield from ask_weights(settings, WEIGHTS, points, kept, subspace, l2_squared=l2_squared)
     noise_std = 1 / settings.signal(l2_squared)
     posterior = estimate_counts(noisy, noise_std, level=0.0)
     weights = np.maximum(posterior.means, 1e-9 * records)
-    return Proxy(places=subspace.project(points), weights=weights, variance=noise_std**2)
+    return Proxy(
+        places=subspace.project(points if kept is None else points[kept]), weights=weights, variance=noise_std**2
+    )
 
 
-def ask_weights(name: str, points: FloatArray, subspace: Subspace | None, *, l2_squared: int) -> Asking[FloatArray]:
+Kept = NDArray[np.intp] | None
+"""The places of the server's points that are asked about; None for all of them."""
+
+
+def ask_weights(
+    settings: FeddpSettings,
+    name: str,
+    points: FloatArray,
+    kept: Kept,
+    subspace: Subspace | None,
+    *,
+    l2_squared: int,
+) -> Asking[FloatArray]:
     """Release how many records are nearest to each point, in the subspace or in all columns.
 
     Privacy
     -------
-    A record adds a to the entry of one point: squared L2 norm a^2 <= ``l2_squared``. Its coordinates, and so the point
-    that it is nearest to, depend on no other record; ties go to the first.
+    As `questions.Weights`.
     """
-    height = isqrt(l2_squared)
-    places = points if subspace is None else subspace.project(points)
-
-    def measure(party: Records) -> IntArray:
-        counts = np.zeros(len(places), dtype=np.int64)
-        for chunk in iterate_chunks(party):
-            coordinates = chunk if subspace is None else subspace.project(chunk)
-            counts += np.bincount(nearest(coordinates, places).labels, minlength=len(places))
-        return height * counts
-
-    total = yield Query(
-        name=name,
-        measure=measure,
-        length=len(places),
-        l2_squared=height**2,
-        state=points.tobytes() + (b"" if subspace is None else subspace.origin.tobytes() + subspace.axes.tobytes()),
+    question = Weights(
+        share=l2_squared,
+        kept=None if kept is None else pack_places(kept, len(points)),
+        plane=None if subspace is None else subspace.pack(),
     )
-    noisy: FloatArray = total / height
+    total = yield pose(Ground(settings=settings, points=points), name, question)
+    noisy: FloatArray = total / isqrt(l2_squared)
     return noisy
 
 

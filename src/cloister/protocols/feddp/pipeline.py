@@ -1,36 +1,44 @@
 """FedDP-KMeans with server data, our form: projection, weights of the server's points, steps of Lloyd's algorithm.
 
 The three steps of FedDP-Init and the steps of FedDP-Lloyds (Algorithms 1 and 2) as one algorithm on guided sums. A
-generator that every party runs on the same released totals. What differs from the paper, and why:
+generator that the leader runs on the released totals. What differs from the paper, and why:
 docs/study-feddp.md; why it is private: docs/proofs/feddp.md.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from cloister.crypto import Stream
 from cloister.errors import LocalProtocolError
-from cloister.protocols.feddp.initialisation import Proxy, Start, cluster_proxy, find_projection, release_weights
+from cloister.protocols.feddp.initialisation import (
+    Kept,
+    Proxy,
+    Start,
+    cluster_proxy,
+    find_projection,
+    release_weights,
+)
 from cloister.protocols.feddp.published import run_published
-from cloister.protocols.feddp.reduction import find_relocation, simplify_server
+from cloister.protocols.feddp.reduction import ask_moved, find_relocation, simplify_server
 from cloister.protocols.feddp.server import ServerData, ServerStamp
 from cloister.protocols.feddp.settings import FeddpSettings
 from cloister.protocols.guided_sums.algorithm import GuidedFinding, Pipeline
 from cloister.protocols.guided_sums.postprocessing import Sketch, part_equal_centres
-from cloister.protocols.guided_sums.query import Asking, bound_answers, relay
+from cloister.protocols.guided_sums.query import Asking, relay
 from cloister.protocols.guided_sums.refinement import Guide, Refined, refine_centres
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS
 from cloister.protocols.guided_sums.statistics import release_size, weigh_clients
 from cloister.records import FloatArray
 
 _RADIUS_LEAST = 1e-6
-_CLEAR = 3.0  # times nearer to its own centre than to any other: Part 2 of Algorithm 5
-_WIDTH = 1.6  # lengths in the subspace are clipped at this many times the typical length
-_CLIENT_RADIUS = 1.15  # a party's vector is bounded as a whole, so longer offsets cost little
+_WIDTH = 1.6  # squared lengths in the subspace are clipped at this many times the typical length
+_CLIENT_RADIUS = 1.15  # a party's vector is bounded as a whole: longer offsets cost it little
 
 
-def bind_server(points: FloatArray) -> Pipeline[GuidedFinding]:
+def bind_server(points: FloatArray) -> Pipeline:
     """Return the algorithm for a server that has these points."""
 
     def run(settings: FeddpSettings, stream: Stream) -> Asking[GuidedFinding]:
@@ -40,8 +48,7 @@ def bind_server(points: FloatArray) -> Pipeline[GuidedFinding]:
         server = ServerData(points=np.ascontiguousarray(points, dtype=np.float64))
         if settings.variant == "published":
             return (yield from run_published(settings, server, stream))
-        asking = _find_centres(settings, server, stream)
-        return (yield from bound_answers(asking) if settings.client_level else asking)
+        return (yield from _find_centres(settings, server, stream))
 
     return run
 
@@ -71,7 +78,7 @@ def _find_centres(settings: FeddpSettings, server: ServerData, stream: Stream) -
         )
         moved = ServerData(points=relocation.moved_points)
         steps = _run_steps(settings, moved, stream, l2_squared=left_l2_squared, records=records)
-        refined = yield from relay(steps, relocation.apply)
+        refined = yield from relay(steps, partial(ask_moved, settings, relocation))
         centres = relocation.move_back(refined.centres)
     # Client-level counts have other units, and a sample does not cover all records: they only give proportions.
     seen = float(refined.weights.sum())
@@ -94,15 +101,17 @@ def _run_steps(
     weight_l2_squared = int(knobs.weight_share * BUDGET_UNITS)
     l2_squared -= moment_l2_squared + weight_l2_squared
     subspace = yield from find_projection(settings, server, l2_squared=moment_l2_squared, records=records)
-    points = server.points
+    kept: Kept = None
     if options.simplify:
         simplify_l2_squared = int(options.simplify_share * BUDGET_UNITS)
         l2_squared -= simplify_l2_squared
         kept = yield from simplify_server(
-            settings, points, subspace, l2_squared=simplify_l2_squared, stream=stream.child("simplification")
+            settings, server.points, subspace, l2_squared=simplify_l2_squared, stream=stream.child("simplification")
         )
-        points = np.ascontiguousarray(points[kept])
-    proxy = yield from release_weights(settings, points, subspace, l2_squared=weight_l2_squared, records=records)
+    proxy = yield from release_weights(
+        settings, server.points, kept, subspace, l2_squared=weight_l2_squared, records=records
+    )
+    points = server.points if kept is None else np.ascontiguousarray(server.points[kept])
     start = cluster_proxy(proxy, settings.clusters, restarts=knobs.restarts, stream=stream.child("server's points"))
     centres = np.clip(subspace.embed(start.places), -1.0, 1.0)
     radius = _find_radius(points, centres, start, proxy.weights) * (_CLIENT_RADIUS if settings.client_level else 1.0)
@@ -121,7 +130,7 @@ def _run_steps(
                 subspace=subspace,
                 places=start.places,
                 radius=_find_width(proxy, start),
-                clear=_CLEAR if options.clear_only else 1.0,
+                clear=settings.clear,
             ),
         )
     )

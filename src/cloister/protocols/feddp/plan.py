@@ -10,22 +10,22 @@ from cloister.privacy.units import LeakageTable
 from cloister.protocols.feddp.published import AUTHORS_CODE
 from cloister.protocols.feddp.server import ServerData
 from cloister.protocols.feddp.settings import FeddpSettings
-from cloister.protocols.guided_sums.agreement import Agreement
+from cloister.protocols.guided_sums.algorithm import GuidedSession
 from cloister.protocols.guided_sums.plan import measure_sums
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS
 from cloister.records import FloatArray
 
 
 def forecast_feddp(
-    agreement: Agreement[FeddpSettings], server: FloatArray, request: PlanRequest, leakage: LeakageTable
+    agreed: GuidedSession[FeddpSettings], server: FloatArray, request: PlanRequest, leakage: LeakageTable
 ) -> Forecast:
-    """Forecast what a job of FedDP-KMeans would do, cost and find."""
-    settings = agreement.settings
+    """Say what a job of FedDP-KMeans would do, cost and find."""
+    settings = agreed.agreement.settings
     return Forecast(
         leakage=leakage,
         who_adds_noise=settings.placement.who_adds,
         rounds_max=len(settings.slots),
-        traffic=measure_sums(agreement),
+        traffic=measure_sums(agreed),
         round_noise=() if settings.client_level else estimate_noise(settings, server, request.numbers),
         notes=_list_notes(settings),
         advice=_advise(settings),

@@ -63,6 +63,7 @@ class Feddp(GuidedClustering[FeddpSettings]):
         return GuidedSession(
             agreement=agree_on_sums(job, settings, directory),
             algorithm=bind_server(public.server),
+            points=public.server,
             plan=list_plan(settings) if settings.variant == "published" else None,
         )
 
@@ -96,7 +97,7 @@ class Feddp(GuidedClustering[FeddpSettings]):
         refuse_epsilons(job, request)
         agreed = self.agree(job, placeholder_directory(job), public)
         assert public.server is not None
-        return forecast_feddp(agreed.agreement, public.server, request, self.leakage(agreed))
+        return forecast_feddp(agreed, public.server, request, self.leakage(agreed))
 
 
 def _options_of(job: Job) -> FeddpOptions:

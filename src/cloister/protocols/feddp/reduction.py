@@ -15,84 +15,44 @@ noise on T |Q| numbers reaches.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from math import log, sqrt
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import cdist
 
-from cloister.crypto import Stream
-from cloister.kmeans import nearest
+from cloister.crypto.stream import Stream
 from cloister.protocols.feddp.initialisation import ask_weights
 from cloister.protocols.feddp.options import Separation
-from cloister.protocols.feddp.settings import FeddpSettings, count_simplify_rounds
-from cloister.protocols.guided_sums.query import IDLE, Asking, Query
+from cloister.protocols.feddp.questions import MOVED, Relocation, Weights, pack_places
+from cloister.protocols.feddp.settings import GAP, NEAR, FeddpSettings, count_simplify_rounds
+from cloister.protocols.guided_sums.query import IDLE, Asking, Ground, Idle, Query, pose
 from cloister.protocols.guided_sums.statistics import Subspace
-from cloister.records import FloatArray, Records
-
-NEAR = "records near each of the server's points"
-_GAP = 100.0  # times the widest group's diameter between two groups (proof of Lemma 16)
+from cloister.records import FloatArray
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Relocation:
-    """Where every record goes: by its nearest remaining server point, and then all closer to the origin."""
-
-    points: FloatArray
-    """The server's remaining points, before the move."""
-    shifts: FloatArray
-    """The shift of the records that are nearest to each of them."""
-    scale: float
-    """The factor by which all are then scaled, so that they are in [-1, 1]^d again."""
-
-    @property
-    def moved_points(self) -> FloatArray:
-        """The server's remaining points, after the move."""
-        return (self.points + self.shifts) * self.scale
-
-    def move(self, points: FloatArray) -> FloatArray:
-        """Return where points go; each moves independently of all others."""
-        moved = (points + self.shifts[nearest(points, self.points).labels]) * self.scale
-        return np.clip(moved, -1.0, 1.0)
-
-    def move_back(self, centres: FloatArray) -> FloatArray:
-        """Return where centres came from."""
-        back = centres / self.scale - self.shifts[nearest(centres, self.moved_points).labels]
-        return np.clip(back, -1.0, 1.0)
-
-    def apply(self, query: Query) -> Query:
-        """Return the same query about moved records."""
-        if query.length == 0:
-            return query
-        state = query.state + self.points.tobytes() + self.shifts.tobytes()
-        return replace(query, measure=lambda records: query.measure(MovedRecords(records, self)), state=state)
-
-
-class MovedRecords:
-    """A party's records, each moved with its group."""
-
-    def __init__(self, records: Records, relocation: Relocation) -> None:
-        self._records, self._relocation = records, relocation
-
-    @property
-    def dimensions(self) -> int:
-        """The number of columns d."""
-        return self._records.dimensions
-
-    def batches(self) -> Iterator[FloatArray]:
-        """Yield moved batches."""
-        for batch in self._records.batches():
-            yield self._relocation.move(batch)
+def ask_moved(settings: FeddpSettings, relocation: Relocation, query: Query) -> Query:
+    """Ask the same of moved records."""
+    question = query.question
+    if isinstance(question, Idle):
+        return query
+    if isinstance(question, Weights):  # its places are among the points that are left
+        kept = relocation.left
+        if question.kept is not None:
+            bits = np.unpackbits(np.frombuffer(question.kept, np.uint8), bitorder="little")
+            kept = kept[np.flatnonzero(bits)]
+        question = structs.replace(question, kept=pack_places(kept, len(relocation.server)))
+    moved = MOVED[type(question)](move=relocation.pack(), question=question)  # type: ignore[call-arg]
+    return pose(Ground(settings=settings, points=relocation.server), query.name, moved)
 
 
 def find_relocation(
     settings: FeddpSettings, points: FloatArray, separation: Separation, *, l2_squared: int, records: float
 ) -> Asking[Relocation]:
     """Release how many records are nearest to each of the server's points, and plan the moves."""
-    noisy = yield from ask_weights(NEAR, points, None, l2_squared=l2_squared)
+    noisy = yield from ask_weights(settings, NEAR, points, None, None, l2_squared=l2_squared)
     clusters_least = records * separation.weight_min
     return plan_relocation(
         points,
@@ -124,19 +84,22 @@ def plan_relocation(
     if not keep.any():
         keep[:] = True
     left = np.ascontiguousarray(points[keep])
-    groups, labels = connected_components(near[np.ix_(keep, keep)], directed=False)
-    # Even a group of one point has records around it, up to D away.
-    widest = max(reach, *(_measure_diameter(left[labels == group]) for group in range(groups)))
-    targets = np.zeros((groups, points.shape[1]))
-    targets[:, 0] = _GAP * widest * np.arange(groups)
-    first = [int(np.flatnonzero(labels == group)[0]) for group in range(groups)]
-    shifts = (targets - left[first])[labels]
-    if groups == 1 or _measure_diameter(left + shifts) >= _measure_diameter(left):
-        return Relocation(points=left, shifts=np.zeros_like(left), scale=1.0)
-    shifts = shifts - (left + shifts).mean(axis=0)
-    # Leave room for records that are further out than the points of their group.
-    outermost = float(np.abs(left + shifts).max()) + widest
-    return Relocation(points=left, shifts=shifts, scale=min(1.0, 1.0 / outermost))
+    number, labels = connected_components(near[np.ix_(keep, keep)], directed=False)
+    # A group of one point has records around it all the same, up to D away.
+    widest = max(reach, *(_measure_diameter(left[labels == group]) for group in range(number)))
+    targets = np.zeros((number, points.shape[1]))
+    targets[:, 0] = GAP * widest * np.arange(number)
+    first = [int(np.flatnonzero(labels == group)[0]) for group in range(number)]
+    shifts = targets - left[first]
+    groups = np.full(len(points), -1, dtype=np.int32)
+    if number == 1 or _measure_diameter(left + shifts[labels]) >= _measure_diameter(left):
+        groups[keep] = 0
+        return Relocation(server=points, groups=groups, group_shifts=np.zeros_like(shifts[:1]), scale=1.0)
+    groups[keep] = labels
+    shifts = shifts - (left + shifts[labels]).mean(axis=0)
+    # Room for records that are further out than the points of their group.
+    outermost = float(np.abs(left + shifts[labels]).max()) + widest
+    return Relocation(server=points, groups=groups, group_shifts=shifts, scale=min(1.0, 1.0 / outermost))
 
 
 def _measure_diameter(points: FloatArray) -> float:
@@ -163,7 +126,8 @@ def simplify_server(
         if not waiting.any():
             yield IDLE
             continue
-        noisy = yield from ask_weights(f"weights while simplifying, {t}", points[present], subspace, l2_squared=share)
+        name = f"weights while simplifying, {t}"
+        noisy = yield from ask_weights(settings, name, points, present, subspace, l2_squared=share)
         heavy = np.zeros(len(points), dtype=bool)
         heavy[present] = noisy > threshold
         frozen |= waiting & heavy

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from math import ceil, log2, sqrt
+from math import ceil, log, log2, sqrt
 from typing import ClassVar, Final, Self
 
 from cloister.errors import ConfigError
 from cloister.protocols.feddp.options import FEDDP, LLOYD_STEPS_MOST, ExtraSteps, FeddpKnobs, Variant
 from cloister.protocols.feddp.published_noise import Bounds, PublishedNoise, calibrate_published
+from cloister.protocols.feddp.published_questions import LENGTH, ClusterCounts, ClusterSums, PointWeights, Products
+from cloister.protocols.feddp.questions import MovedMoments, MovedOffsets, MovedWeights, Weights
 from cloister.protocols.feddp.server import ServerStamp
-from cloister.protocols.guided_sums.refinement import list_rounds
+from cloister.protocols.guided_sums.query import Question
+from cloister.protocols.guided_sums.refinement import Offsets, list_rounds
 from cloister.protocols.guided_sums.settings import GuidedSettings, RoundLimits, Slot, require
-from cloister.protocols.guided_sums.statistics import count_slot_length, moments_length
+from cloister.protocols.guided_sums.statistics import Moments, list_size_slots, moments_length
 from cloister.records import FloatArray
 
 
@@ -26,8 +29,11 @@ def count_simplify_rounds(points: int) -> int:
 
 
 WEIGHTS: Final = "weights of the server's points"
-LENGTH = 2**12
-"""The length of the longest record in integers, in the published variant; a larger one would only be finer."""
+NEAR: Final = "records near each of the server's points"
+GAP = 100.0
+"""Times the widest group's diameter lie between two groups that are moved (proof of Lemma 16)."""
+CLEAR = 3.0
+"""Times nearer to its own centre than to any other: Part 2 of Algorithm 5."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +57,6 @@ class FeddpSettings(GuidedSettings):
     """
 
     protocol: ClassVar[str] = FEDDP
-    may_return: ClassVar[bool] = True
     server: ServerStamp | None = None
     variant: Variant = "tight"
     lloyd_steps: int | None = None
@@ -117,6 +122,42 @@ class FeddpSettings(GuidedSettings):
         return super().contribution_most if self.variant == "tight" else self.bounds.products_l2
 
     @property
+    def purse(self) -> int:
+        """What the prices of all questions may add up to; as published, they are fixed."""
+        if self.variant == "tight":
+            return super().purse
+        bounds = self.bounds
+        step = bounds.sums_l2**2 + bounds.counts_l1**2
+        return bounds.products_l2**2 + bounds.weights_l1**2 + self.rounds * step
+
+    @property
+    def axes_most(self) -> int:
+        """The most axes of the subspace in which the server's points are weighed."""
+        return min(self.dimensions, self.clusters)
+
+    @property
+    def clear(self) -> float:
+        """How many times nearer to its own centre than to others a record must be to count in the first step."""
+        return CLEAR if self.options.clear_only else 1.0
+
+    @property
+    def may_drop_points(self) -> bool:
+        """Whether a question may leave some of the server's points out."""
+        return self.options.simplify or self.options.separation is not None
+
+    @property
+    def groups_most(self) -> int:
+        """The most groups that records may be moved in.
+
+        g groups lie GAP D' (g - 1) apart or more, D' >= D = 4 log(n) sqrt(d) sigma_max with n >= 3, and are moved only
+        where that is less than the diameter, 2 sqrt(d) at most.
+        """
+        if self.options.separation is None:
+            return 0
+        most = 1 + int(1 / (2 * GAP * log(3) * self.options.separation.sigma_max))
+        return min(most, self.stamp.points)
+
+    @property
     def bounds(self) -> Bounds:
         """The bounds on a unit's vectors, as published: a record's, or a client's (appendix G.5).
 
@@ -155,27 +196,32 @@ class FeddpSettings(GuidedSettings):
     @property
     def slots(self) -> tuple[Slot, ...]:
         """Every round of the session in order. A round that turns out not to be needed is sent as zeros."""
-        points, d, k = self.stamp.points, self.dimensions, self.clusters
-        if self.variant == "published":
-            noise = self.noise
-            return (
-                Slot(name="outer products", length=d * (d + 1) // 2, mechanism=noise.products),
-                Slot(name=WEIGHTS, length=points, mechanism=noise.weights),
-                *(
-                    slot
-                    for t in range(self.rounds)
-                    for slot in (
-                        Slot(name=f"sums, step {t}", length=k * d, mechanism=noise.sums),
-                        Slot(name=f"counts, step {t}", length=k, mechanism=noise.counts),
-                    )
-                ),
-            )
-        slots = []
-        if self.records is None:
-            slots.append(Slot(name="number of records", length=count_slot_length(self)))
+        return self._list_published() if self.variant == "published" else self._list_tight()
+
+    def _list_published(self) -> tuple[Slot, ...]:
+        points, d, k, noise = self.stamp.points, self.dimensions, self.clusters, self.noise
+        return (
+            Slot(name="outer products", length=d * (d + 1) // 2, kind=Products, mechanism=noise.products),
+            Slot(name=WEIGHTS, length=points, kind=PointWeights, mechanism=noise.weights),
+            *(
+                slot
+                for t in range(self.rounds)
+                for slot in (
+                    Slot(name=f"sums, step {t}", length=k * d, kind=ClusterSums, mechanism=noise.sums),
+                    Slot(name=f"counts, step {t}", length=k, kind=ClusterCounts, mechanism=noise.counts),
+                )
+            ),
+        )
+
+    def _list_tight(self) -> tuple[Slot, ...]:
+        points, slots = self.stamp.points, [*list_size_slots(self)]
+        moments: type[Question] = Moments
+        weights: type[Question] = Weights
+        offsets: type[Question] = Offsets
         if self.options.separation is not None:
-            slots.append(Slot(name="records near each of the server's points", length=points))
-        slots.append(Slot(name="sums and second moments", length=moments_length(d)))
+            slots.append(Slot(name=NEAR, length=points, kind=Weights))
+            moments, weights, offsets = MovedMoments, MovedWeights, MovedOffsets
+        slots.append(Slot(name="sums and second moments", length=moments_length(self.dimensions), kind=moments))
         for t in range(count_simplify_rounds(points) if self.options.simplify else 0):
-            slots.append(Slot(name=f"weights while simplifying, {t}", length=points))
-        return (*slots, Slot(name=WEIGHTS, length=points), *list_rounds(self))
+            slots.append(Slot(name=f"weights while simplifying, {t}", length=points, kind=weights))
+        return (*slots, Slot(name=WEIGHTS, length=points, kind=weights), *list_rounds(self, offsets))

@@ -17,6 +17,7 @@ from typing import Generic, Literal, TypeVar
 import msgspec
 import numpy as np
 
+from cloister.aggregation import least_quorum
 from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
 from cloister.crypto import Stream, derive_key
 from cloister.errors import ConfigError
@@ -59,7 +60,7 @@ class Agreement(Generic[Settings]):
     directory
         The parties' public identities.
     members_min
-        Fewer answering parties than this abort the run, and a smaller sum is never unmasked.
+        Fewer answering parties than this abort the run, and a smaller sum is never unmasked; see `quorum_of`.
     max_records
         Public cap on one party's records; decides the ring and nothing else.
     ring_bits
@@ -140,18 +141,27 @@ class Agreement(Generic[Settings]):
 
     @property
     def steps(self) -> int:
-        """Expected steps: opening, rounds, confirmation, finish."""
-        return SEED_STEPS + len(self.slots) + 2
+        """Expected steps: opening; question and answer of each round; the result, its signatures, finish."""
+        return SEED_STEPS + 2 * len(self.slots) + 3
 
     @property
     def check_words(self) -> int:
-        """The number of ring elements after each vector in which the parties compare their queries: 128 bits."""
+        """Ring elements behind each vector by which the leader sees what was answered: 128 bits."""
         return 128 // self.ring.bits
 
     def length_of(self, round_: int) -> int:
-        """Return how many ring elements a party sends in a round; after the last slot, only check words."""
-        slot_length = self.slots[round_ - 1].length if round_ <= len(self.slots) else 0
-        return slot_length + self.check_words
+        """Ring elements that a party sends in a round."""
+        return self.slots[round_ - 1].length + self.check_words
+
+    def quorum_of(self, round_: int) -> int:
+        """How many parties a sum must be over, or sign the result in the round after the last.
+
+        With q of the n that are asked and t that may collude, 2 q > n + t: two quorums have an honest party in common,
+        and an honest party answers one question a round. So no two parties end with different results.
+        """
+        asked = self.settings.sample_size if round_ <= len(self.slots) else self.settings.parties
+        colluding = getattr(self.settings.placement, "colluding_max", 0)
+        return max(self.members_min, least_quorum(asked, colluding))
 
     @cached_property
     def ring(self) -> Ring:
@@ -220,7 +230,7 @@ def make_leakage(source: str, totals: str) -> LeakageTable:
     """Who learns what in a protocol of guided sums; ``totals`` says what is added up."""
     values = (
         ("statistics", "what is counted and summed over each single party's records", Learns.OWN),
-        ("totals", totals, Learns.NOISY),
+        ("totals", f"{totals}; read by the party that leads", Learns.NOISY),
         ("centres", "the centres after each round and at the end, and how many records each has", Learns.NOISY),
     )
     return LeakageTable(

@@ -1,9 +1,7 @@
-"""Running an algorithm on released totals: in a session, or in one place without messages.
+"""An algorithm, what it ends with, and how to run it in one place without messages.
 
-An algorithm is a generator of queries. In a session, every party runs its own copy, which is sent the total of each
-round and yields the next query. `AlgorithmState` is that copy after some rounds. A state never changes, and the same
-totals lead to the same next state, so a party that refuses a request remains as it was. `AlgorithmCache` shares states
-among parties in one process: thousands of simulated parties that read the same totals run the algorithm only once.
+An algorithm is a generator of queries: it is sent the total of each round and yields the next query. In a session one
+party runs it, the leader (:mod:`.leader`); the others answer what it states, and need no algorithm.
 
 `rehearse` runs the same algorithm with the same noise and charges in one place, without masks or messages, for plans
 and studies. It needs every record, so it protects nobody; it finds what a session with the same noise
@@ -12,25 +10,44 @@ finds, bit for bit.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from functools import cached_property
+from typing import Annotated, Any, Generic, Literal, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from msgspec import Meta, Struct
 
-from cloister.aggregation import Aggregate
-from cloister.crypto import Stream, encode_context
+from cloister.crypto import Stream
 from cloister.errors import LocalProtocolError
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism, Release
 from cloister.privacy.samplers import Sampler
 from cloister.protocols.guided_sums.agreement import Agreement, Settings, release_of, sample_parties
-from cloister.protocols.guided_sums.query import Asking, Query
-from cloister.protocols.guided_sums.settings import GuidedSettings, Slot
+from cloister.protocols.guided_sums.query import (
+    LENGTH_MOST,
+    NOTHING,
+    Asking,
+    Form,
+    Ground,
+    Idle,
+    Question,
+    count_rows,
+    largest_array,
+    take_points,
+)
+from cloister.protocols.guided_sums.settings import CLUSTERS_MOST, GuidedSettings, Slot, require
+from cloister.protocols.guided_sums.statements import Forms
 from cloister.records import FloatArray, IntArray, Records
 from cloister.report.result import KChoice
+from cloister.wire import Array
+
+
+class Layout(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, kw_only=True):
+    """Where a synopsis laid its histogram, in how many cells, and how many columns or axes it tells apart."""
+
+    route: Literal["direct", "projected"]
+    cells: Annotated[int, Meta(ge=1, lt=2**31)]
+    axes: Annotated[int, Meta(ge=0, lt=2**31)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,7 +67,9 @@ class GuidedFinding:
     rounds
         Rounds of Lloyd's algorithm, including one that makes the first centres.
     curve
-        What was tried, if k was chosen.
+        Where k was chosen: what was tried.
+    layout
+        Where there was a histogram.
     """
 
     centres: FloatArray
@@ -60,14 +79,69 @@ class GuidedFinding:
     centre_noise: float
     rounds: int
     curve: tuple[KChoice, ...] = ()
-
-    def to_bytes(self) -> bytes:
-        """Encode everything that the parties must agree on about the result."""
-        return self.centres.tobytes() + self.weights.tobytes() + np.float64(self.released_records).tobytes()
+    layout: Layout | None = None
 
 
-FindingT = TypeVar("FindingT", bound=GuidedFinding)
-Pipeline = Callable[[Any, Stream], Asking[FindingT]]
+NUMBER_MOST = 2.0**1000
+"""Weights and noises are numbers below this: finite, and so are their sums."""
+
+
+class Result(Question, frozen=True, kw_only=True):
+    """What was found, as the leader states it: the last slot's kind, which asks nothing of any record."""
+
+    centres: Array
+    weights: Array
+    weight_noise: float
+    released_records: float
+    centre_noise: float
+    rounds: Annotated[int, Meta(ge=0, lt=2**31)]
+    curve: Annotated[tuple[KChoice, ...], Meta(max_length=CLUSTERS_MOST)]
+    layout: Layout | None
+
+    @classmethod
+    def of(cls, finding: GuidedFinding) -> Self:
+        """Return a finding as it is stated."""
+        numbers = {name: getattr(finding, name) for name in cls.__struct_fields__}
+        return cls(**numbers | {"centres": Array.of(finding.centres), "weights": Array.of(finding.weights)})
+
+    def read(self, ground: Ground) -> GuidedFinding:
+        """Check the range and return the finding."""
+        settings = ground.settings
+        k = count_rows("centres", self.centres, settings.clusters)
+        centres = take_points("centres", self.centres, k, settings.dimensions)
+        weights = take_points("weights", self.weights, k, most=NUMBER_MOST)
+        numbers = np.array(
+            [self.weight_noise, self.released_records, self.centre_noise, *weights]
+            + [abs(number) for tried in self.curve for number in (tried.loss, tried.score)]
+        )
+        require(bool((numbers >= 0).all()), "a result's numbers", "at least 0", "others")  # NaN is not, either
+        require(bool((numbers <= NUMBER_MOST).all()), "a result's numbers", "finite", "others")
+        kept = {name: getattr(self, name) for name in self.__struct_fields__}
+        return GuidedFinding(**kept | {"centres": centres, "weights": weights})
+
+    def form(self, ground: Ground) -> Form:
+        """Check it; nothing is measured."""
+        self.read(ground)
+        return NOTHING
+
+    @classmethod
+    def largest(cls, ground: Ground) -> Self:
+        """Return the longest."""
+        k, d = ground.settings.clusters, ground.settings.dimensions
+        tried = KChoice(k=2**32, loss=LENGTH_MOST, score=LENGTH_MOST)
+        return cls(
+            centres=largest_array(k, d),
+            weights=largest_array(k),
+            weight_noise=LENGTH_MOST,
+            released_records=LENGTH_MOST,
+            centre_noise=LENGTH_MOST,
+            rounds=2**31 - 1,
+            curve=(tried,) * (k if getattr(ground.settings, "choose_k", False) else 0),
+            layout=Layout(route="projected", cells=2**31 - 1, axes=2**31 - 1),
+        )
+
+
+Pipeline = Callable[[Any, Stream], Asking[GuidedFinding]]
 """An algorithm: from its own kind of settings and the parties' common stream."""
 
 
@@ -80,144 +154,31 @@ class GuidedSession(Generic[Settings]):
     agreement
         The public parameters.
     algorithm
-        What every party runs on the released totals.
+        What the leader runs on the released totals.
+    points
+        The server's points, where there are some; the agreement has their digest.
     plan
         All releases, if they are fixed in advance; otherwise one prepayment covers them.
     """
 
     agreement: Agreement[Settings]
-    algorithm: Pipeline[Any]
+    algorithm: Pipeline
+    points: FloatArray | None = None
     plan: tuple[Release, ...] | None = None
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Run(Generic[FindingT]):
-    """What all states of one run have in common; the same key gives the same run."""
-
-    settings: GuidedSettings
-    key: bytes
-    pipeline: Pipeline[FindingT]
-    lock: AbstractContextManager[object]
-
-    def start(self) -> tuple[Asking[FindingT], Query]:
-        asking = self.pipeline(self.settings, Stream(self.key))
-        return asking, next(asking)
-
-
-class AlgorithmState(Generic[FindingT]):
-    """Where the algorithm stands after some rounds.
-
-    Attributes
-    ----------
-    totals
-        The released numbers of every round so far, whole slots.
-    output
-        The next round's query; after the last round, what was found.
-    digest
-        Of the output and of the total that it follows from.
-    """
-
-    __slots__ = ("_asking", "_next", "_run", "digest", "output", "totals")
-
-    def __init__(
-        self, run: _Run[FindingT], asking: Asking[FindingT], totals: tuple[IntArray, ...], output: Query | FindingT
-    ) -> None:
-        _check_output(output, done=len(totals), settings=run.settings)
-        self.totals, self.output = totals, output
-        self._run, self._asking = run, asking
-        self._next: AlgorithmState[FindingT] | None = None
-        last = totals[-1].tobytes() if totals else b""
-        self.digest = b"".join(hashlib.blake2b(part).digest() for part in (output.to_bytes(), last))
-
-    def advance(self, total: IntArray) -> AlgorithmState[FindingT]:
-        """Return the state after one more round's released slot."""
-        with self._run.lock:
-            if self._next is None:
-                self._next = self._send(self._asking, total)
-            if np.array_equal(self._next.totals[-1], total):
-                return self._next
-            # Our generator has already been sent another total and cannot go back: replay the run up to here.
-            asking, query = self._run.start()
-            for earlier in self.totals:
-                query = asking.send(earlier[: query.length])
-            return self._send(asking, total)
-
-    def _send(self, asking: Asking[FindingT], total: IntArray) -> AlgorithmState[FindingT]:
-        if not isinstance(self.output, Query):
-            raise LocalProtocolError("the algorithm must not be sent a total after it has ended; it was.")
-        output: Query | FindingT
-        try:
-            output = asking.send(total[: self.output.length])
-        except StopIteration as stop:
-            output = stop.value
-        return AlgorithmState(self._run, asking, (*self.totals, total), output)
-
-
-def _check_output(output: object, *, done: int, settings: GuidedSettings) -> None:
-    # One query per slot, which it must fit: rounds on the wire are public.
-    slots = settings.slots
-    room = slots[done].length if done < len(slots) else -1
-    fits = output.length <= room if isinstance(output, Query) else room < 0
-    if not fits:
-        raise LocalProtocolError(
-            f"the algorithm must ask one query for each of {len(slots)} slots, within its length; after {done} rounds "
-            "it did not: this is a bug."
-        )
-
-
-Unmasked = tuple[NDArray[Any], tuple[int, ...]]
-"""Ring elements, and the parties that they are the sum of."""
-_SUMS_KEPT = 16  # of the last rounds, for parties that were away
-
-
-class AlgorithmCache(Generic[FindingT]):
-    """Runs of an algorithm, and unmasked sums, for several parties of one process: each is computed once.
-
-    Parameters
-    ----------
-    lock
-        Held while something is computed, where parties run in several threads; `nullcontext` otherwise.
-    pipeline
-        The algorithm.
-    """
-
-    def __init__(self, *, lock: AbstractContextManager[object], pipeline: Pipeline[FindingT]) -> None:
-        self._lock = lock
-        self._pipeline = pipeline
-        self._first: dict[tuple[GuidedSettings, bytes], AlgorithmState[FindingT]] = {}
-        self._unmasked: dict[bytes, Unmasked] = {}
-
-    def begin(self, settings: GuidedSettings, key: bytes) -> AlgorithmState[FindingT]:
-        """Return the state before the first round; ``key`` is that of the parties' common stream."""
-        with self._lock:
-            if (settings, key) not in self._first:
-                run = _Run(settings=settings, key=key, pipeline=self._pipeline, lock=self._lock)
-                asking, query = run.start()
-                self._first[settings, key] = AlgorithmState(run, asking, (), query)
-            return self._first[settings, key]
-
-    def unmask(self, key: bytes, aggregate: Aggregate, unmask: Callable[[], Unmasked]) -> Unmasked:
-        """Return an unmasked sum; parties with the same masks, identified by ``key``, unmask it only once.
-
-        Summing masks takes time if there are gaps among the parties that answered.
-        """
-        words = aggregate.masked_sum
-        shape = encode_context(*words.shape)
-        name = hashlib.blake2b(encode_context(aggregate.round, aggregate.members, words.code, shape), key=key)
-        name.update(words.data)
-        with self._lock:
-            if name.digest() not in self._unmasked:
-                if len(self._unmasked) >= _SUMS_KEPT:
-                    self._unmasked.clear()
-                self._unmasked[name.digest()] = unmask()
-            return self._unmasked[name.digest()]
+    @cached_property
+    def forms(self) -> Forms:
+        """What may be asked in each round, and in how many bytes; parties of one process share it."""
+        ground = Ground(settings=self.agreement.settings, points=self.points)
+        slots = [(slot.name, slot.kind or Idle) for slot in self.agreement.slots]
+        return Forms(ground, (*slots, ("result", Result)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Rehearsal(Generic[FindingT]):
+class Rehearsal:
     """What a session would have ended with."""
 
-    finding: FindingT
+    finding: GuidedFinding
     releases: tuple[Release, ...]
     """What each party would have been charged for."""
     totals: tuple[IntArray, ...]
@@ -228,11 +189,11 @@ def rehearse(
     settings: GuidedSettings,
     parts: Sequence[Records],
     *,
-    pipeline: Pipeline[FindingT],
+    pipeline: Pipeline,
     sampler: Sampler,
     stream: Stream,
     key: bytes = bytes(32),
-) -> Rehearsal[FindingT]:
+) -> Rehearsal:
     """Run the algorithm on all parties' records at once.
 
     Parameters

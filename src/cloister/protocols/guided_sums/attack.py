@@ -4,8 +4,8 @@ Two made-up inputs differ by one unit of the first party: a record at the corner
 holds. All other records are harmless ones in the middle of the domain, enough for the algorithm to ask its queries
 rather than skip them.
 
-The adversary runs the same algorithm on the same totals, so it knows every query, and it is given all records but
-one unit's. It subtracts what these add and looks for the rest, v, in the noise. The most powerful statistic is the
+The adversary is a party. It knows every question, it is given every total, as if it led, and all records but one
+unit's. It subtracts what these add and looks for the rest, v, in noise: the most powerful statistic is the
 likelihood ratio (Neyman and Pearson), for Gaussian noise the sum over rounds of (<x, v> - |v|^2 / 2) / sigma^2, for
 Laplace noise that of (|x|_1 - |x - v|_1) / b. Queries, and with them v, change from run to run, which is why no fixed
 projection of the totals would do.
@@ -14,7 +14,6 @@ projection of the totals would do.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
@@ -135,7 +134,7 @@ class GuidedSessions:
         self.unit = HiddenUnit(settings=settings, others=tuple(self._others), without=without, present=present)
 
     def run(self, side: Neighbour, runs: int, stream: Stream) -> IntArray:
-        """Return what the second party makes of what it reads, one row per run."""
+        """Return what the second party makes of what a leader reads, one row per run."""
         roles = range(self.agreed.agreement.settings.parties + 1)
         samplers = [KeptNoise(stream.child("noise", role)) for role in roles]
         entropies = [stream.child("keys", role) for role in roles]
@@ -150,7 +149,6 @@ class GuidedSessions:
         budget = agreement.settings.budget
         watch = Watch(self.agreed.algorithm)
         watched = replace(self.agreed, algorithm=watch)
-        cache = protocol.make_cache(watched, nullcontext())
         parties = [
             protocol.seat(
                 watched,
@@ -162,16 +160,15 @@ class GuidedSessions:
                 ),
                 OwnInput(records=table),
                 duty=NoiseDuty(charger=Accountant(budget, plan=self.agreed.plan), sampler=samplers[number]),
-                cache=cache,
             )
             for number, table in enumerate(tables, start=1)
         ]
         duty = NoiseDuty(charger=NoBooks(), sampler=samplers[0]) if agreement.by_coordinator else None
         coordinator = protocol.coordinate(watched, session=session, entropy=entropies[0], duty=duty)
         run_local(coordinator, parties, codec=protocol.codec(watched), session=session, threads=1)
-        adversary = parties[ADVERSARY - 1]
-        assert isinstance(adversary, GuidedParty)
-        totals = adversary.released_totals
+        leader = parties[0]  # whoever leads reads all totals, and any party may: the adversary is given them
+        assert isinstance(leader, GuidedParty)
+        totals = leader.released_totals
         if own:
             totals = tuple(total - noise for total, noise in zip(totals, own, strict=True))
         return self.unit.read(watch.queries, totals)
@@ -180,7 +177,7 @@ class GuidedSessions:
 class Watch:
     """The algorithm, with a record of its queries."""
 
-    def __init__(self, pipeline: Pipeline[Any]) -> None:
+    def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
         self.queries: list[Query] = []
 

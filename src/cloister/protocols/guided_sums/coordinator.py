@@ -1,7 +1,7 @@
-"""The coordinator: asks for masked vectors, adds them up, and adds noise if that is its duty. It can read nothing.
+"""The coordinator: carries questions, adds masked vectors up, and adds noise where that is its duty. It reads nothing.
 
-It does not even know the purpose of a round: slots and their lengths are public, noise has one scale, and rounds that
-are not needed look like all others.
+It does not even know what a round is for: slots, their lengths and those of sealed questions are public, noise has one
+scale, and rounds that are not needed look like all others.
 """
 
 from __future__ import annotations
@@ -14,13 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.aggregation import Aggregate, agree_on_seed, sum_masked
+from cloister.aggregation import agree_on_seed, pack_members
 from cloister.aggregation.seed_agreement import Ready
-from cloister.errors import ConfigError
+from cloister.crypto.identity import SIGNATURE_BYTES
+from cloister.errors import ConfigError, DivergedError, RemoteProtocolError
 from cloister.privacy.mechanisms import Release
 from cloister.privacy.release import NoiseDuty, release
 from cloister.protocols.guided_sums.agreement import Agreement, slot_event
-from cloister.protocols.guided_sums.messages import Confirm, Finish, MaskedUpdate, Round
+from cloister.protocols.guided_sums.algorithm import GuidedSession
+from cloister.protocols.guided_sums.blinding import sum_answers
+from cloister.protocols.guided_sums.messages import Answer, Declined, Finish, Lead, MaskedUpdate, Past, Sign, Signed
+from cloister.protocols.guided_sums.statements import Stated, check_stated, first_link, next_link
 from cloister.roles import Ask, Check, Coordinator, Message, expect, require_members
 
 
@@ -31,7 +35,7 @@ class GuidedOutcome:
     rounds: int
     """How many slots were filled; it does not know which of them were needed."""
     members: tuple[tuple[int, ...], ...]
-    """Who was in the sum of each round; the last entry is the round that compares findings."""
+    """Who was in the sum of each round, and last who signed the result."""
 
 
 class NoBooks:
@@ -46,13 +50,13 @@ class NoBooks:
 
 
 def coordinate(
-    agreement: Agreement[Any], *, session: bytes, duty: NoiseDuty | None = None
+    agreed: GuidedSession[Any], *, session: bytes, duty: NoiseDuty | None = None
 ) -> Coordinator[GuidedOutcome]:
     """Run one session.
 
     Parameters
     ----------
-    agreement, session
+    agreed, session
         What was agreed, and which session this is.
     duty
         The coordinator's source of noise, with `NoBooks`, where it adds the noise; None where the parties do.
@@ -60,18 +64,21 @@ def coordinate(
     Raises
     ------
     TooFewPartiesError
-        If fewer than the agreed minimum are left.
+        If fewer than a quorum are left.
+    DivergedError
+        If nobody who is left can lead.
     """
-    if (duty is not None) != agreement.by_coordinator:
+    if (duty is not None) != agreed.agreement.by_coordinator:
         raise ConfigError(
             "a coordinator must have a noise duty if and only if the agreed placement gives it one; "
             f"it has {'one' if duty is not None else 'none'}."
         )
-    return _coordinate(agreement, session, duty)
+    return _coordinate(agreed, session, duty)
 
 
-def _coordinate(agreement: Agreement[Any], session: bytes, duty: NoiseDuty | None) -> Coordinator[GuidedOutcome]:
-    parties = agreement.settings.parties
+def _coordinate(agreed: GuidedSession[Any], session: bytes, duty: NoiseDuty | None) -> Coordinator[GuidedOutcome]:
+    agreement = agreed.agreement
+    parties, rounds = agreement.settings.parties, len(agreement.slots)
     present = yield from agree_on_seed(
         agreement=agreement.digest,
         directory=agreement.directory,
@@ -79,66 +86,107 @@ def _coordinate(agreement: Agreement[Any], session: bytes, duty: NoiseDuty | Non
         members_min=agreement.members_min,
         steps=agreement.steps,
     )
-    may_return = agreement.settings.may_return
-    opened, log = present, list[Aggregate]()
-    told = dict.fromkeys(opened, 0)  # the last round whose total each party is known to have
-    history: list[tuple[int, ...]] = []
-    rounds = len(agreement.slots)
-    for number in range(1, rounds + 2):
-        length = agreement.length_of(number)
+    line, history = _Line(agreed, session, present), list[tuple[int, ...]]()
+    link = first_link(agreement.digest, session)
+    for number in range(1, rounds + 1):
+        stated = yield from line.ask_leader(number)
+        quorum, length = agreement.quorum_of(number), agreement.length_of(number)
         asked = agreement.list_asked(number, session=session)
-        confirming = number > rounds
-        answers = yield Ask(
-            label="comparing results"
-            if confirming
-            else f"{agreement.slots[number - 1].name} (round {number} of {rounds})",
-            requests=_make_requests(
-                log, {party: told[party] for party in present if party in asked}, None if confirming else number
-            ),
-            check=_check_update(agreement, length),
+        request = Answer(number, link, stated)
+        total, members = yield from sum_answers(
+            {party: request for party in present if party in asked},
+            round_=number,
+            label=f"{agreement.slots[number - 1].name} (round {number} of {rounds})",
             steps=agreement.steps,
+            check=_check_update(agreement, length),
+            ring=agreement.ring,
+            length=length,
+            parties=parties,
+            plain_addition=_noise_of(agreement, duty, number),
+            require=partial(require_members, members_min=quorum, parties=parties),
         )
-        updates = {party: reply for party, reply in sorted(answers.items()) if isinstance(reply, MaskedUpdate)}
-        told |= dict.fromkeys(updates, number - 1)
-        if not may_return:  # a party that missed a round cannot know the next query, so it is left out from then on
-            present = tuple(updates)
-        require_members(len(updates), agreement.members_min, parties)
-        log.append(
-            sum_masked(
-                {p: update.masked.to_numpy(agreement.ring.dtype, length) for p, update in updates.items()},
-                agreement.ring,
-                round_=number,
-                parties=parties,
-                plain_addition=_noise_of(agreement, duty, number),
-            )
-        )
-        history.append(tuple(updates))
+        line.log.append(Past(stated, total))
+        history.append(members)
+        link = next_link(link, number, stated)
+    stated = yield from line.ask_leader(rounds + 1)
+    sign = Sign(link, stated)
+    answers = yield Ask(
+        label="signing the result",
+        requests=dict.fromkeys(present, sign),
+        check=_check_signature,
+        steps=agreement.steps,
+    )
+    signed = {party: reply.signature for party, reply in sorted(answers.items()) if isinstance(reply, Signed)}
+    require_members(len(signed), agreement.quorum_of(rounds + 1), parties)
     yield Ask(
-        label="distributing the result",
-        requests=_make_requests(log, {party: told[party] for party in present}, Finish),
+        label="handing out the result",
+        requests=dict.fromkeys(signed, Finish(pack_members(signed, parties), b"".join(signed.values()))),
         check=expect(Ready),
         steps=agreement.steps,
     )
-    return GuidedOutcome(rounds=rounds, members=tuple(history))
+    return GuidedOutcome(rounds=rounds, members=(*history, tuple(signed)))
 
 
-def _make_requests(log: list[Aggregate], told: dict[int, int], what: int | type[Finish] | None) -> dict[int, Message]:
-    """Make each party's request: the last total and those that it missed. Equal requests are one object."""
-    made: dict[int, Message] = {}
-    for known in sorted(set(told.values())):
-        missed = tuple(log[known:-1])
-        if isinstance(what, int):
-            made[known] = Round(what, log[-1] if log else None, missed)
-        else:
-            made[known] = (Confirm if what is None else what)(log[-1], missed)
-    return {party: made[known] for party, known in told.items()}
+class _Line:
+    """Who may lead, in order: the leader first, who was silent or cannot follow last."""
+
+    def __init__(self, agreed: GuidedSession[Any], session: bytes, present: tuple[int, ...]) -> None:
+        self._agreement, self._session = agreed.agreement, session
+        self._lengths = agreed.forms.lengths
+        self._parties = list(present)
+        self._told = dict.fromkeys(present, 0)  # the rounds that each party is known to have read
+        self.log: list[Past] = []
+
+    def ask_leader(self, round_: int) -> Coordinator[Stated]:
+        """Ask the first in line for a round's question or the result; pass on as long as there is none."""
+        declined = 0
+        for leader in tuple(self._parties):
+            answers = yield Ask(
+                label=f"party {leader} works out what comes next",
+                requests={leader: Lead(round_, tuple(self.log[self._told[leader] :]))},
+                check=self._check(round_),
+                steps=self._agreement.steps,
+            )
+            reply = answers[leader]
+            if isinstance(reply, Stated):
+                self._told[leader] = len(self.log)
+                return reply
+            declined += isinstance(reply, Declined)
+            self._parties.append(self._parties.pop(0))
+        if not declined:
+            require_members(0, self._agreement.quorum_of(round_), self._agreement.settings.parties)
+        raise DivergedError(
+            f"some party must be able to go on from what was asked before round {round_}; those that answer compute "
+            "other questions from the same totals. What was released is paid for, and there is no result. Run the same "
+            "version of Cloister and of its numeric libraries where the leader may drop out."
+        )
+
+    def _check(self, round_: int) -> Check:
+        def check(party: int, reply: Message) -> None:
+            if isinstance(reply, Declined):
+                return
+            expect(Stated)(party, reply)
+            assert isinstance(reply, Stated)
+            if reply.leader != party:
+                raise RemoteProtocolError(f"party {party} must state questions in its own name; it did not.")
+            length = self._lengths[round_ - 1]
+            check_stated(round_, reply, length=length, directory=self._agreement.directory, session=self._session)
+
+        return check
+
+
+def _check_signature(party: int, reply: Message) -> None:
+    expect(Signed)(party, reply)
+    assert isinstance(reply, Signed)
+    if len(reply.signature) != SIGNATURE_BYTES:
+        raise RemoteProtocolError(f"party {party} must sign with {SIGNATURE_BYTES} bytes; got {len(reply.signature)}.")
 
 
 def _noise_of(
     agreement: Agreement[Any], duty: NoiseDuty | None, round_: int
 ) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
-    """Return what adds noise once to the masked sum of a whole slot, needed or not, but not to its check words."""
-    if duty is None or round_ > len(agreement.slots):
+    """Noise on the masked sum of a whole slot, once, needed or not; the check words behind it are left alone."""
+    if duty is None:
         return None
     slot = agreement.slots[round_ - 1]
     add_noise = partial(release, event=slot_event(slot, agreement.settings), duty=duty, ring=agreement.ring)

@@ -15,32 +15,46 @@ from cloister.aggregation.seed_agreement import (
     ShareSeed,
     TakeSeed,
 )
+from cloister.protocols.guided_sums.statements import Stated
 from cloister.wire import Array, Codec
 
 RoundNumber = Annotated[int, Meta(ge=1, lt=2**20)]
 
 
-class Round(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=4):
-    """The masked sum of the previous round (none in the first); asks for the vector of this one."""
+class Past(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A round that is over: what was stated in it, and the total of the answers."""
+
+    stated: Stated
+    total: Aggregate
+
+
+class Lead(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=4):
+    """To the leader: the rounds that it has not read yet; asks for this round's question, or for the result."""
 
     round: RoundNumber
-    news: Aggregate | None
-    missed: tuple[Aggregate, ...] = ()
-    """Masked sums of earlier rounds, in order, for a party that was not asked or not reached in them."""
+    news: tuple[Past, ...]
 
 
-class Confirm(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=6):
-    """The masked sum of the last round; asks for the check words of what was found."""
+class Answer(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=5):
+    """To a member: this round's question, and the link of the chain before it."""
 
-    news: Aggregate
-    missed: tuple[Aggregate, ...] = ()
+    round: RoundNumber
+    link: bytes
+    stated: Stated
 
 
-class Finish(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=5):
-    """The masked sum of the check words of what was found."""
+class Sign(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=6):
+    """To a member: the result, and the link of the chain before it."""
 
-    news: Aggregate
-    missed: tuple[Aggregate, ...] = ()
+    link: bytes
+    stated: Stated
+
+
+class Finish(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=7):
+    """To a member: who signed the result, and the signatures one behind the other."""
+
+    members: bytes
+    signatures: bytes
 
 
 class MaskedUpdate(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=4):
@@ -49,10 +63,20 @@ class MaskedUpdate(Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     masked: Array
 
 
+class Declined(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=6):
+    """From a party that computes other questions than those that were stated: it cannot lead."""
+
+
+class Signed(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=7):
+    """A member's signature on the chain's last link."""
+
+    signature: bytes
+
+
 def make_codec(protocol: str) -> Codec:
     """Return the codec of a protocol of guided sums: its name is in every frame."""
     return Codec(
         protocol,
-        requests=OpenSession | ShareSeed | TakeSeed | Round | Confirm | Finish,
-        replies=SessionOpened | SealedSeeds | Ready | MaskedUpdate,
+        requests=OpenSession | ShareSeed | TakeSeed | Lead | Answer | Sign | Finish,
+        replies=SessionOpened | SealedSeeds | Ready | MaskedUpdate | Stated | Declined | Signed,
     )

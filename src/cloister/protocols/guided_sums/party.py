@@ -1,57 +1,57 @@
-"""A party: reads the last round's total, answers the next query on its own records, pays, masks the answer."""
+"""A party: opens the question of a round, refuses what may not be asked, pays, masks its answer; and may lead."""
 
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.aggregation import Aggregate, MaskSchedule, SeedHolder
+from cloister.aggregation import MaskSchedule, SeedHolder, unpack_members
 from cloister.aggregation.seed_agreement import Ready
-from cloister.crypto import Entropy, Identity, derive_key, encode_context
+from cloister.crypto import Entropy, Identity, Stream, derive_key
+from cloister.crypto.stream import encode_context
 from cloister.errors import DivergedError, LocalProtocolError, RemoteProtocolError
 from cloister.privacy.release import NoiseDuty, release
 from cloister.protocols.guided_sums.agreement import Agreement, release_of
-from cloister.protocols.guided_sums.algorithm import AlgorithmCache, AlgorithmState, FindingT
-from cloister.protocols.guided_sums.messages import Confirm, Finish, MaskedUpdate, Round
-from cloister.protocols.guided_sums.query import IDLE, Query
+from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession, Result
+from cloister.protocols.guided_sums.blinding import CommonMasks
+from cloister.protocols.guided_sums.leader import Leader
+from cloister.protocols.guided_sums.messages import Answer, Declined, Finish, Lead, MaskedUpdate, Sign, Signed
+from cloister.protocols.guided_sums.query import Query
+from cloister.protocols.guided_sums.statements import (
+    Stated,
+    Statements,
+    count_signatures,
+    first_link,
+    next_link,
+    sign_result,
+)
 from cloister.records import FloatArray, IntArray, Records
 from cloister.roles import Message
-from cloister.wire import Array
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Secrets(Generic[FindingT]):
+class _Secrets:
     """What follows from the common seed."""
 
-    masks: MaskSchedule
+    blinding: CommonMasks
+    statements: Statements
     check_key: bytes
-    first_state: AlgorithmState[FindingT]
+    stream_key: bytes
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Progress(Generic[FindingT]):
-    """How far a party has read."""
-
-    state: AlgorithmState[FindingT]
-    read: int
-    """How many rounds' totals have been read."""
-    agrees: bool
-    """Whether everyone in the sums answered the query that this party answered, in every round so far."""
-
-
-class GuidedParty(Generic[FindingT]):
+class GuidedParty:
     """One party of guided sums.
 
     Parameters
     ----------
     number
         This party's number, from 1.
-    agreement
-        The public parameters.
+    agreed
+        What was agreed.
     records
         This party's records in [-1, 1]^d, on the agreed grid; they never leave this object.
     identity, entropy, session
@@ -59,28 +59,22 @@ class GuidedParty(Generic[FindingT]):
     duty
         This party's own books, charged for a round before the round's vector leaves, and its source of noise where the
         parties add it.
-    cache
-        Runs the algorithm; parties of one process may share it.
     """
 
     def __init__(
         self,
         *,
         number: int,
-        agreement: Agreement[Any],
+        agreed: GuidedSession[Any],
         records: Records,
         identity: Identity,
         entropy: Entropy,
         session: bytes,
         duty: NoiseDuty,
-        cache: AlgorithmCache[FindingT],
     ) -> None:
-        self._number = number
-        self._agreement = agreement
-        self._records = records
-        self._session = session
-        self._duty = duty
-        self._cache = cache
+        agreement: Agreement[Any] = agreed.agreement
+        self._number, self._agreed, self._agreement, self._records = number, agreed, agreement, records
+        self._identity, self._entropy, self._session, self._duty = identity, entropy, session, duty
         self._seed_holder = SeedHolder(
             number=number,
             identity=identity,
@@ -89,9 +83,14 @@ class GuidedParty(Generic[FindingT]):
             session=session,
             entropy=entropy,
         )
-        self._secrets: _Secrets[FindingT] | None = None
-        self._progress: _Progress[FindingT] | None = None  # after the last total that was read
-        self._answered = 0  # the last round answered; each is answered once, or a mask would be used twice
+        self._secrets: _Secrets | None = None
+        self._left = agreement.settings.purse  # for all questions that are still to come
+        self._answered = 0  # the last round answered; each is answered once, or a mask would serve twice
+        self._link = first_link(agreement.digest, session)  # the chain's, of that round
+        self._leader: Leader | None = None
+        self._led = 0  # the last round that we stated something in; each has one question of ours
+        self._result: GuidedFinding | None = None
+        self._signatures = 0
         self._finished = False
 
     @property
@@ -100,23 +99,25 @@ class GuidedParty(Generic[FindingT]):
         return self._finished
 
     @property
-    def finding(self) -> FindingT:
+    def finding(self) -> GuidedFinding:
         """The result, once the session has finished.
 
         Raises
         ------
         DivergedError
-            If parties that read the same totals derived different queries or results.
+            If too few parties signed it, or the leader saw that a sum was not of answers to what it had asked.
         """
-        if self._progress is None or not self._finished:
+        if not self._finished:
             raise LocalProtocolError("the session must be finished before anything is found; it is not.")
-        if not self._progress.agrees or isinstance(self._progress.state.output, Query):
+        quorum = self._agreement.quorum_of(len(self._agreement.slots) + 1)
+        if self._result is None or self._signatures < quorum:
             raise DivergedError(
-                "all parties must derive the same queries and the same result from the same totals; they did not, "
-                "or a message was altered in transit. What was released has been paid for; there is no result. Run the "
-                "same version of Cloister and of its numeric libraries on the same kind of processor everywhere."
+                f"at least {quorum} parties must have answered the same questions and signed the same result; "
+                f"{'there is none' if self._result is None else self._signatures}. A party or the coordinator did not "
+                "follow the protocol, or a message was changed on its way. What was released is paid for, and there is "
+                "no result. Find out who changed what before the job is run again."
             )
-        return self._progress.state.output
+        return self._result
 
     @property
     def centres(self) -> FloatArray:
@@ -125,85 +126,90 @@ class GuidedParty(Generic[FindingT]):
 
     @property
     def released_totals(self) -> tuple[IntArray, ...]:
-        """The noisy numbers of each round that this party has read, whole slots."""
-        return () if self._progress is None else self._progress.state.totals
+        """The noisy numbers of each round that this party has read as the leader, whole slots."""
+        return () if self._leader is None else self._leader.totals
 
     def handle(self, request: Message) -> Message:
         """Answer one request; a request that breaks the protocol raises and changes nothing."""
         if self.finished:
             raise RemoteProtocolError("a finished session takes no more requests; got one.")
-        rounds = len(self._agreement.slots)
-        if isinstance(request, Round):
-            if request.round > rounds:
-                raise RemoteProtocolError(f"a slot's round must be from 1 to {rounds}; got {request.round}.")
-            return self._answer(request.round, request.missed, request.news)
-        if isinstance(request, Confirm):
-            return self._answer(rounds + 1, request.missed, request.news)
+        if isinstance(request, Lead):
+            return self._lead(request)
+        if isinstance(request, Answer):
+            return self._answer(request)
+        if isinstance(request, Sign):
+            return self._sign(request)
         if isinstance(request, Finish):
             return self._finish(request)
         return self._seed_holder.handle(request)
 
-    def _answer(self, round_: int, missed: tuple[Aggregate, ...], news: Aggregate | None) -> MaskedUpdate:
-        """Fill a slot, or none if only findings are compared; the check words follow."""
-        agreement = self._agreement
-        rounds = len(agreement.slots)
-        if round_ <= self._answered or (round_ > self._answered + 1 and not agreement.settings.may_return):
+    # --- leading ------------------------------------------------------------------------------------------------------
+
+    def _lead(self, request: Lead) -> Stated | Declined:
+        """State the round's question, or the result after the last round."""
+        last = len(self._agreement.slots) + 1
+        if not self._led < request.round <= last:
             raise RemoteProtocolError(
-                f"round {round_} must come after round {round_ - 1}; it came after round {self._answered}."
+                f"a round to lead must be from {self._led + 1} to {last}; got {request.round}. What was stated stands."
             )
         secrets = self._open_secrets()
+        leader = self._leader or self._make_leader(secrets)
+        question = leader.think(request.round, request.news)
+        self._leader = leader
+        if question is None:
+            return Declined()
+        self._led = request.round
+        return secrets.statements.state(
+            request.round, question, leader=self._number, identity=self._identity, entropy=self._entropy
+        )
+
+    def _make_leader(self, secrets: _Secrets) -> Leader:
+        return Leader(
+            agreed=self._agreed,
+            statements=secrets.statements,
+            blinding=secrets.blinding,
+            check_words=lambda round_, link: self._check_words(round_, link, secrets),
+            stream=Stream(secrets.stream_key),
+            link=first_link(self._agreement.digest, self._session),
+        )
+
+    # --- answering ----------------------------------------------------------------------------------------------------
+
+    def _answer(self, request: Answer) -> MaskedUpdate:
+        """Fill a slot; the check words come behind."""
+        agreement, round_ = self._agreement, request.round
+        if not self._answered < round_ <= len(agreement.slots):
+            raise RemoteProtocolError(
+                f"a round must be from {self._answered + 1} to {len(agreement.slots)}, and is answered once; "
+                f"got {round_}."
+            )
         if not agreement.is_asked(self._number, round_, session=self._session):
             raise RemoteProtocolError(f"party {self._number} must be in the sample of round {round_}; it is not.")
-        progress = self._read((*missed, news) if news is not None else missed, round_ - 1, secrets)
-        vector = np.zeros(0, dtype=np.int64)
-        if round_ <= rounds:
-            # A party that disagrees goes on with empty answers: an abort would reveal something about the releases.
-            query = progress.state.output if progress.agrees else IDLE
-            assert isinstance(query, Query)  # the algorithm asks one per slot
-            vector = self._pay(query, round_)
-        # Nothing below can fail.
-        words = np.concatenate([agreement.ring.encode(vector), self._check_words(progress.state, round_, secrets)])
-        masked = secrets.masks.mask(words, round_, self._number)
-        self._secrets, self._progress, self._answered = secrets, progress, round_
-        return MaskedUpdate(Array.of(masked))
+        self._check_link(round_, request.link)
+        secrets = self._open_secrets()
+        query = secrets.statements.open(round_, request.stated)
+        if query.l2_squared > self._left:
+            raise RemoteProtocolError(
+                f"what party {request.stated.leader} states in round {round_} must be covered by what is left of the "
+                "prepayment; it is not."
+            )
+        vector = self._pay(query, round_)
+        # From here on nothing can fail.
+        link = next_link(request.link, round_, request.stated)
+        words = np.concatenate([agreement.ring.encode(vector), self._check_words(round_, link, secrets)])
+        self._left -= query.l2_squared
+        self._answered, self._link = round_, link
+        return secrets.blinding.blind(words, round_)
 
-    def _finish(self, request: Finish) -> Ready:
-        rounds = len(self._agreement.slots) + 1
-        if self._answered != rounds and not self._agreement.settings.may_return:
-            raise RemoteProtocolError(f"all {rounds} rounds must be answered before the end; {self._answered} are.")
-        self._progress = self._read((*request.missed, request.news), rounds, self._open_secrets())
-        self._finished = True
-        return Ready()
+    def _check_link(self, round_: int, link: bytes) -> None:
+        """The chain before a round is our own if we answered the round before it; who was away is told it.
 
-    def _read(self, news: tuple[Aggregate, ...], last: int, secrets: _Secrets[FindingT]) -> _Progress[FindingT]:
-        """Unmask the totals up to round ``last`` that have not been read yet and advance; changes nothing."""
-        progress = self._progress or _Progress(state=secrets.first_state, read=0, agrees=True)
-        unread = [aggregate for aggregate in news if aggregate.round > progress.read]
-        if [aggregate.round for aggregate in unread] != list(range(progress.read + 1, last + 1)):
-            raise RemoteProtocolError(f"the total of round {last} must come with the next request; it does not.")
-        for aggregate in unread:
-            progress = self._follow(progress, aggregate, secrets)
-        return progress
-
-    def _follow(
-        self, progress: _Progress[FindingT], news: Aggregate, secrets: _Secrets[FindingT]
-    ) -> _Progress[FindingT]:
-        agreement, state = self._agreement, progress.state
-        length = agreement.length_of(news.round)
-        elements, members = self._cache.unmask(
-            secrets.check_key,
-            news,
-            lambda: secrets.masks.unmask(news, length=length, members_min=agreement.members_min),
-        )
-        slot_length = len(elements) - agreement.check_words
-        own = self._check_words(state, news.round, secrets)
-        same = np.array_equal(elements[slot_length:], own * own.dtype.type(len(members)))  # wraps, as the sum does
-        agrees = progress.agrees and same
-        if news.round > len(agreement.slots) or not agrees:
-            return _Progress(state=state, read=news.round, agrees=agrees)
-        total = agreement.ring.decode(elements[:slot_length])
-        total.setflags(write=False)  # it may be shared
-        return _Progress(state=state.advance(total), read=news.round, agrees=True)
+        Whoever is told another chain than others puts other check words behind its vector, and the sum has no result.
+        """
+        if len(link) != len(self._link) or (self._answered == round_ - 1 and link != self._link):
+            raise RemoteProtocolError(
+                f"the questions before round {round_} must be those that party {self._number} answered; they differ."
+            )
 
     def _pay(self, query: Query, round_: int) -> IntArray:
         """Measure, fill the slot, charge our books, and add our noise where the parties add it.
@@ -225,32 +231,56 @@ class GuidedParty(Generic[FindingT]):
             return exact
         return release(exact, event, duty=self._duty, share=share)
 
-    def _check_words(self, state: AlgorithmState[FindingT], round_: int, secrets: _Secrets[FindingT]) -> NDArray[Any]:
-        """Return a keyed hash of the query and of the total that it follows from, as ring elements.
+    def _check_words(self, round_: int, link: bytes, secrets: _Secrets) -> NDArray[Any]:
+        """A keyed hash of the chain up to what is answered, as ring elements.
 
-        Check words are added up under the masks like everything else. The parties see whether the sum is their own
-        words times the number of parties in it, and the coordinator sees nothing.
+        They are added up under the masks like everything else: the leader sees whether the sum is its own words times
+        the number of parties in it, and the coordinator sees nothing.
         """
-        content = encode_context(round_, state.digest)
+        content = encode_context(round_, link)
         digest = hashlib.blake2b(content, key=secrets.check_key, digest_size=16).digest()
         return np.frombuffer(digest, dtype=self._agreement.ring.dtype)
 
-    def _open_secrets(self) -> _Secrets[FindingT]:
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def _sign(self, request: Sign) -> Signed:
+        """Take the result and sign the chain that led to it."""
+        round_ = len(self._agreement.slots) + 1
+        if self._answered >= round_:
+            raise RemoteProtocolError("a result is signed once; another one came.")
+        self._check_link(round_, request.link)
+        question = self._open_secrets().statements.open(round_, request.stated).question
+        self._result = question.read(self._agreed.forms.ground) if isinstance(question, Result) else None
+        self._answered, self._link = round_, next_link(request.link, round_, request.stated)
+        return Signed(sign_result(self._link, self._session, identity=self._identity))
+
+    def _finish(self, request: Finish) -> Ready:
+        """Count the signatures on what we signed ourselves."""
+        if self._answered != len(self._agreement.slots) + 1:
+            raise RemoteProtocolError("a result must be signed before the end; it is not.")
+        self._signatures = count_signatures(
+            request.signatures,
+            unpack_members(request.members, self._agreement.settings.parties),
+            link=self._link,
+            session=self._session,
+            directory=self._agreement.directory,
+        )
+        self._finished = True
+        return Ready()
+
+    def _open_secrets(self) -> _Secrets:
         """Derive everything from the common seed, or refuse if it has not been agreed on yet."""
         if self._secrets is not None:
             return self._secrets
-        seed, agreement = self._seed_holder.seed, self._agreement
+        seed, agreement, session = self._seed_holder.seed, self._agreement, self._session
         if seed is None:
             raise RemoteProtocolError("the common seed must be agreed on before the first round; it is not.")
-        return _Secrets(
-            masks=MaskSchedule(seed, session=self._session, ring=agreement.ring, parties=agreement.settings.parties),
-            check_key=derive_key(seed, f"{agreement.settings.protocol} check words", self._session),
-            first_state=self._cache.begin(
-                agreement.settings, derive_stream_key(seed, self._session, agreement.settings.protocol)
-            ),
+        masks = MaskSchedule(seed, session=session, ring=agreement.ring, parties=agreement.settings.parties)
+        protocol = agreement.settings.protocol
+        self._secrets = _Secrets(
+            blinding=CommonMasks(number=self._number, masks=masks),
+            statements=Statements(forms=self._agreed.forms, directory=agreement.directory, seed=seed, session=session),
+            check_key=derive_key(seed, f"{protocol} check words", session),
+            stream_key=derive_key(seed, f"{protocol} stream", session),
         )
-
-
-def derive_stream_key(seed: bytes, session: bytes, protocol: str) -> bytes:
-    """The key of the stream that all parties give their copy of the algorithm."""
-    return derive_key(seed, f"{protocol} stream", session)
+        return self._secrets

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from cloister.audit import JobUnderAudit
 from cloister.audit.attack import make_identities
@@ -18,7 +17,7 @@ from cloister.privacy.release import NoiseDuty
 from cloister.privacy.units import LeakageTable
 from cloister.protocol import CardMaker, Clustering, Explanation, Finding, OwnInput, PublicInput
 from cloister.protocols.guided_sums.agreement import Agreement, Settings, envelope_of
-from cloister.protocols.guided_sums.algorithm import AlgorithmCache, GuidedFinding, GuidedSession
+from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession
 from cloister.protocols.guided_sums.attack import attack_sums
 from cloister.protocols.guided_sums.coordinator import GuidedOutcome, NoBooks, coordinate
 from cloister.protocols.guided_sums.messages import make_codec
@@ -26,6 +25,11 @@ from cloister.protocols.guided_sums.party import GuidedParty
 from cloister.protocols.guided_sums.settings import GuidedSettings
 from cloister.roles import Coordinator, Party, Seat
 from cloister.wire import Codec
+
+LEADER: Final = (
+    "One party, the leader, chose the questions and stated the result; all others checked what each question may "
+    "cost. A leader that lies learns no more than the budget allows, but can waste the budget or state false centres."
+)
 
 
 class GuidedClustering(Clustering[GuidedSession[Settings]]):
@@ -42,34 +46,19 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
         """The messages of guided sums, under the protocol's own name."""
         return make_codec(agreed.agreement.settings.protocol)
 
-    def make_cache(
-        self,
-        agreed: GuidedSession[Settings],
-        guard: AbstractContextManager[object] = nullcontext(),  # noqa: B008
-    ) -> AlgorithmCache[Any]:
-        """Let parties of one process that read the same totals run the algorithm once."""
-        return AlgorithmCache(lock=guard, pipeline=agreed.algorithm)
-
     def seat(
-        self,
-        agreed: GuidedSession[Settings],
-        seat: Seat,
-        own: OwnInput,
-        *,
-        duty: NoiseDuty | None = None,
-        cache: AlgorithmCache[Any] | None = None,
-    ) -> GuidedParty[Any]:
+        self, agreed: GuidedSession[Settings], seat: Seat, own: OwnInput, *, duty: NoiseDuty | None = None
+    ) -> GuidedParty:
         """Seat one party."""
         assert duty is not None  # a job of guided sums has a budget
         return GuidedParty(
             number=seat.number,
-            agreement=agreed.agreement,
+            agreed=agreed,
             records=own.records,
             identity=seat.identity,
             entropy=seat.entropy,
             session=seat.session,
             duty=duty,
-            cache=cache or self.make_cache(agreed),
         )
 
     def coordinate(
@@ -81,7 +70,7 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
         duty: NoiseDuty | None = None,
     ) -> Coordinator[GuidedOutcome]:
         """Seat the coordinator."""
-        return coordinate(agreed.agreement, session=session, duty=duty)
+        return coordinate(agreed, session=session, duty=duty)
 
     def charges(self, agreed: GuidedSession[Settings]) -> Charges:
         """One payment for all rounds, or the rounds themselves where they are fixed."""
@@ -135,7 +124,7 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
         return Explanation(
             leakage=self.leakage(agreed),
             public=self.public,
-            notes=self.list_notes(settings, finding.details, idle=len(settings.slots) - len(card.releases)),
+            notes=(*self.list_notes(settings, finding.details, idle=len(settings.slots) - len(card.releases)), LEADER),
             card=card,
             ring_bits=agreement.ring.bits,
         )

@@ -9,18 +9,39 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isqrt, sqrt
+from typing import Self
 
 import numba
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
-from cloister.crypto import Stream
-from cloister.kmeans import Join, Joined, nearest, sum_offsets
+from cloister.crypto.stream import Stream
+from cloister.kmeans.kernel import nearest
+from cloister.kmeans.offsets import Join, Joined, sum_offsets
+from cloister.numeric import find_reach
 from cloister.protocols.guided_sums.postprocessing import USUAL, Sketch, SwapRule, shrink_steps, swap_centres
-from cloister.protocols.guided_sums.query import IDLE, Asking, Measure, Query
+from cloister.protocols.guided_sums.query import (
+    IDLE,
+    LENGTH_LEAST,
+    LENGTH_MOST,
+    SHARE_MOST,
+    Asking,
+    Form,
+    Ground,
+    Question,
+    Share,
+    count_rows,
+    largest_array,
+    pose,
+    require_length,
+    take_lengths,
+    take_points,
+)
 from cloister.protocols.guided_sums.settings import GuidedSettings, Slot
-from cloister.protocols.guided_sums.statistics import Subspace
+from cloister.protocols.guided_sums.statistics import Plane, Subspace
 from cloister.records import FloatArray, IntArray, Records
+from cloister.wire import Array
 
 IN_SUBSPACE = SwapRule(clear=3.0, worth=2.0)
 
@@ -69,10 +90,41 @@ class Guide:
 
         return join
 
-    def to_bytes(self) -> bytes:
-        """Everything that decides which centre a record joins."""
-        numbers = (self.subspace.origin, self.subspace.axes, self.places, np.array([self.radius, self.clear]))
-        return b"".join(part.tobytes() for part in numbers)
+    def pack(self, *, first: bool) -> PackedGuide:
+        """Return it as it stands in a round's question; after the first round the places are the centres'."""
+        return PackedGuide(
+            plane=self.subspace.pack(), places=Array.of(self.places) if first else None, radius=self.radius
+        )
+
+
+class PackedGuide(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, kw_only=True):
+    """A `Guide` in a question; who must be clear to be let in is agreed and not the question's to say."""
+
+    plane: Plane
+    places: Array | None
+    radius: float
+
+    def make_join(self, ground: Ground, centres: FloatArray) -> Join:
+        """Check the range, and return which centre a record joins."""
+        settings = ground.settings
+        subspace = self.plane.unpack(ground, axes_most=settings.axes_most)
+        require_length("width", self.radius)
+        places = np.zeros((0, 0))
+        if self.places is not None:
+            shape = (len(centres), subspace.axes.shape[1])
+            places = take_points("places", self.places, *shape, most=ground.reach)
+        guide = Guide(subspace=subspace, places=places, radius=self.radius, clear=settings.clear)
+        return guide.make_join(centres, first=self.places is not None)
+
+    @classmethod
+    def largest(cls, ground: Ground) -> PackedGuide:
+        """Return the longest."""
+        settings = ground.settings
+        return cls(
+            plane=Plane.largest(ground, settings.axes_most),
+            places=largest_array(settings.clusters, settings.axes_most),
+            radius=LENGTH_MOST,
+        )
 
 
 @numba.njit(cache=True, nogil=True)  # type: ignore[misc, unused-ignore]
@@ -121,10 +173,59 @@ class Refined:
     centre_noise: float
 
 
-def list_rounds(settings: GuidedSettings) -> tuple[Slot, ...]:
+def split_share(share: int, *, client_level: bool) -> tuple[int, int]:
+    """Return a and b for one round: the length of the longest offset in integers, and the weight of a count."""
+    part = _CLIENT_COUNT_PART if client_level else _COUNT_PART
+    scale = isqrt(share * part**2 // (part**2 + 2))
+    return scale, scale // part
+
+
+class Offsets(Question, frozen=True, kw_only=True):
+    """For every cluster its records' clipped offsets from its centre, their squares and their number.
+
+    Privacy
+    -------
+    A record joins one cluster, or none, and adds (z, q, b) there: z, |z| <= a, is its offset from the centre over the
+    cluster's radius, its length clipped to 1, in integers; 0 <= q <= b is b times the square of that length, or of
+    what of it lies in the guide's subspace; b is a constant. The squared L2 norm is at most a^2 + 2 b^2 <= share.
+    """
+
+    share: Share
+    centres: Array
+    radii: Array
+    guide: PackedGuide | None = None
+
+    def form(self, ground: Ground) -> Form:
+        """Sum up."""
+        settings, d = ground.settings, ground.settings.dimensions
+        k = count_rows("centres", self.centres, settings.clusters)
+        centres, radii = take_points("centres", self.centres, k, d), take_lengths("radii", self.radii, k)
+        scale, weight = split_share(self.share, client_level=settings.client_level)
+        find_reach(scale, d)
+        join = None if self.guide is None else self.guide.make_join(ground, centres)
+
+        def measure(party: Records) -> IntArray:
+            return sum_offsets(party, centres, radii, scale=scale, weight=weight, join=join).ravel()
+
+        return Form(length=k * (d + 2), l2_squared=scale**2 + 2 * weight**2, measure=measure)
+
+    @classmethod
+    def largest(cls, ground: Ground) -> Self:
+        """Return the longest."""
+        settings = ground.settings
+        return cls(
+            share=SHARE_MOST,
+            centres=largest_array(settings.clusters, settings.dimensions),
+            radii=largest_array(settings.clusters),
+            guide=PackedGuide.largest(ground) if settings.axes_most else None,
+        )
+
+
+def list_rounds(settings: GuidedSettings, kind: type[Question] = Offsets) -> tuple[Slot, ...]:
     """The slots of as many rounds as there may be."""
     length = settings.clusters * (settings.dimensions + 2)
-    return tuple(Slot(name=f"Lloyd round {t}", length=length) for t in range(1, settings.round_limits.most + 1))
+    rounds = range(1, settings.round_limits.most + 1)
+    return tuple(Slot(name=f"Lloyd round {t}", length=length, kind=kind) for t in rounds)
 
 
 def choose_rounds(settings: GuidedSettings, *, l2_squared: int, records: float, clusters: int) -> int:
@@ -151,30 +252,26 @@ def refine_centres(
 
     Privacy
     -------
-    A record joins the cluster of its nearest centre and adds (z, q, b) there: z, |z| <= a, is its offset from the
-    centre over the cluster's radius, its length clipped to 1, in integers; 0 <= q <= b is b times the square of that
-    length; b is a constant. The squared L2 norm is at most a^2 + 2 b^2. Centres and radii come from earlier releases.
+    As `Offsets`, T times with T shares that add up to ``l2_squared`` at most. Centres and radii come from earlier
+    releases.
     """
     k, d = centres.shape
     rounds = choose_rounds(settings, l2_squared=l2_squared, records=records, clusters=k)
-    part = _CLIENT_COUNT_PART if settings.client_level else _COUNT_PART
-    # In integers: rounds * (scale^2 + 2 weight^2) <= l2_squared, exactly.
-    scale = isqrt(l2_squared // rounds * part**2 // (part**2 + 2))
-    weight = scale // part
+    share = l2_squared // rounds
+    scale, weight = split_share(share, client_level=settings.client_level)
+    radii = np.clip(radii, LENGTH_LEAST, LENGTH_MOST)
     sum_std, count_std = settings.noise_std / scale, settings.noise_std / weight
     for t in range(settings.round_limits.most):
         if t >= rounds:
             yield IDLE
             continue
-        total = yield Query(
-            name=f"Lloyd round {t + 1}",
-            measure=_measure_offsets(
-                centres, radii, scale, weight, None if guide is None else guide.make_join(centres, first=t == 0)
-            ),
-            length=k * (d + 2),
-            l2_squared=scale**2 + 2 * weight**2,
-            state=centres.tobytes() + radii.tobytes() + (b"" if guide is None else guide.to_bytes()),
+        question = Offsets(
+            share=share,
+            centres=Array.of(centres),
+            radii=Array.of(radii),
+            guide=None if guide is None else guide.pack(first=t == 0),
         )
+        total = yield pose(Ground(settings=settings), f"Lloyd round {t + 1}", question)
         released = total.reshape(k, d + 2)
         counts = released[:, -1] / weight
         if t == 0:  # the histogram has counted them too
@@ -211,13 +308,6 @@ def refine_centres(
         rounds=rounds,
         centre_noise=float(sum_std / typical * np.median(radii)),
     )
-
-
-def _measure_offsets(centres: FloatArray, radii: FloatArray, scale: int, weight: int, join: Join | None) -> Measure:
-    def measure(party: Records) -> IntArray:
-        return sum_offsets(party, centres, radii, scale=scale, weight=weight, join=join).ravel()
-
-    return measure
 
 
 def _shrink(steps: FloatArray, variances: FloatArray, axes: FloatArray | None) -> FloatArray:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import isqrt, sqrt
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from cloister.errors import ConfigError
 from cloister.numeric import FixedPoint
@@ -28,11 +28,13 @@ CLUSTERS_MOST, DIMENSIONS_MOST = 1000, 2000
 class Slot:
     """One round on the wire: its purpose, and how many numbers each party sends, from public values alone.
 
-    ``mechanism`` is its noise if that differs from the session's.
+    ``kind`` is the one kind of `Question` that may be stated in it, besides `Idle`; None where only that may be.
+    ``mechanism`` is its noise where that is not the session's.
     """
 
     name: str
     length: int
+    kind: type[Any] | None = None
     mechanism: Mechanism | None = None
 
 
@@ -68,8 +70,6 @@ class GuidedSettings(ABC):
 
     protocol: ClassVar[str]
     """The protocol's name, in jobs, in results and on the wire."""
-    may_return: ClassVar[bool] = False
-    """Whether a party that was not asked or not reached in a round may return; it then receives what it missed."""
     clusters: int
     dimensions: int
     budget: Budget
@@ -100,6 +100,16 @@ class GuidedSettings(ABC):
         """How many parties are asked in a round; a public sample where that is not all of them."""
         return self.parties
 
+    @property
+    def axes_most(self) -> int:
+        """The most axes of the subspace in which records may be assigned to centres; 0 where there is none."""
+        return 0
+
+    @property
+    def clear(self) -> float:
+        """How many times nearer to its own centre than to others a record must be to count in the first round."""
+        return 1.0
+
     @cached_property
     def target(self) -> DiscreteGaussian:
         """The noise on every number that is released.
@@ -116,6 +126,11 @@ class GuidedSettings(ABC):
     def noise_std(self) -> float:
         """The standard deviation of all noise on one released number, whoever added it."""
         return float(self.placement.total_variance(self.target) ** 0.5)
+
+    @property
+    def purse(self) -> int:
+        """What the prices of all questions may add up to, in squared integers, whoever chooses them."""
+        return BUDGET_UNITS
 
     @property
     def client_level(self) -> bool:

@@ -11,13 +11,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isqrt
+from typing import Self
 
 import numpy as np
+from msgspec import Struct
 
 from cloister.numeric import find_reach
-from cloister.protocols.guided_sums.query import Asking, Query
-from cloister.protocols.guided_sums.settings import GuidedSettings
+from cloister.protocols.guided_sums.query import (
+    LENGTH_MOST,
+    SHARE_MOST,
+    Asking,
+    Form,
+    Ground,
+    Question,
+    Share,
+    largest_array,
+    pose,
+    require_length,
+    take_points,
+)
+from cloister.protocols.guided_sums.settings import GuidedSettings, Slot, require
 from cloister.records import FloatArray, IntArray, Records, iterate_chunks
+from cloister.wire import Array
 
 UNITS = 2.0**20
 """Units per 1. With x and origin in [-1, 1]^d and d <= 2000, |x - origin|^2 <= 4 d UNITS^2 < 2^53."""
@@ -59,6 +74,36 @@ class Subspace:
         embedded: FloatArray = self.origin + coordinates @ self.axes.T
         return embedded
 
+    def pack(self) -> Plane:
+        """Return it as it stands in a question."""
+        return Plane(origin=Array.of(self.origin), axes=Array.of(self.axes))
+
+
+_LONG = 1e-6  # by which an axis may be longer than 1: rounding; with it, coordinates still are exact sums
+
+
+class Plane(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, kw_only=True):
+    """A `Subspace` in a question."""
+
+    origin: Array
+    axes: Array
+
+    def unpack(self, ground: Ground, *, axes_most: int) -> Subspace:
+        """Check the range: an axis that is longer than 1 would make a record's coordinates depend on other records."""
+        d = ground.settings.dimensions
+        origin = take_points("origin", self.origin, d)
+        m = self.axes.shape[-1] if len(self.axes.shape) == 2 else 0
+        require(1 <= m <= axes_most, "the number of a question's axes", f"from 1 to {axes_most}", m)
+        axes = take_points("axes", self.axes, d, m, most=1.0 + _LONG)
+        require(bool(((axes**2).sum(axis=0) <= 1.0 + _LONG).all()), "a question's axes", "no longer than 1", "others")
+        return Subspace(origin=origin, axes=axes)
+
+    @classmethod
+    def largest(cls, ground: Ground, axes_most: int) -> Plane:
+        """Return one that takes as many bytes as any with so many axes."""
+        d = ground.settings.dimensions
+        return cls(origin=largest_array(d), axes=largest_array(d, axes_most))
+
 
 def fix_signs(vectors: FloatArray) -> FloatArray:
     """Return eigenvectors, (d, m), with the sign that makes each one's largest entry positive."""
@@ -73,9 +118,13 @@ _VOTE = 2.5  # deviations of noise above which a bin has votes; in one of eight 
 _CELLS, _CELLS_PER_OCCUPIED = 16, 3  # cells per cluster, of which about one in three holds records
 
 
-def count_slot_length(settings: GuidedSettings) -> int:
-    """Return how many numbers the round that counts the records sends."""
-    return SIZE_BINS if settings.client_level else 1
+def list_size_slots(settings: GuidedSettings) -> tuple[Slot, ...]:
+    """The round that counts the records, where their number is not declared."""
+    if settings.records is not None:
+        return ()
+    if settings.client_level:
+        return (Slot(name="votes for the size of a party", length=SIZE_BINS, kind=Sizes),)
+    return (Slot(name="number of records", length=1, kind=Count),)
 
 
 def release_size(settings: GuidedSettings, *, l2_squared: int) -> Asking[float]:
@@ -84,20 +133,69 @@ def release_size(settings: GuidedSettings, *, l2_squared: int) -> Asking[float]:
     return (yield from count(settings, l2_squared=l2_squared))
 
 
+class Count(Question, frozen=True, kw_only=True):
+    """How many records there are.
+
+    Privacy
+    -------
+    A record adds a = isqrt(share): squared L2 norm a^2 <= share.
+    """
+
+    share: Share
+
+    def form(self, ground: Ground) -> Form:
+        """Count."""
+        height = isqrt(self.share)
+
+        def measure(party: Records) -> IntArray:
+            return np.array([height * sum(len(batch) for batch in party.batches())], dtype=np.int64)
+
+        return Form(length=1, l2_squared=height**2, measure=measure)
+
+    @classmethod
+    def largest(cls, ground: Ground) -> Self:
+        """Return the longest."""
+        return cls(share=SHARE_MOST)
+
+
 def count_records(settings: GuidedSettings, *, l2_squared: int) -> Asking[float]:
     """Release the number of records.
 
     Privacy
     -------
-    A record adds a: squared L2 norm a^2 <= ``l2_squared``.
+    As `Count`.
     """
-    height = isqrt(l2_squared)
+    total = yield pose(Ground(settings=settings), "number of records", Count(share=l2_squared))
+    return max(1.0, float(total[0]) / isqrt(l2_squared))
 
-    def measure(party: Records) -> IntArray:
-        return np.array([height * sum(len(batch) for batch in party.batches())], dtype=np.int64)
 
-    total = yield Query(name="number of records", measure=measure, length=1, l2_squared=height**2)
-    return max(1.0, float(total[0]) / height)
+class Sizes(Question, frozen=True, kw_only=True):
+    """In which bin a party's number of records lies: 1, 2, 3 to 4, 5 to 8 and so on.
+
+    Privacy
+    -------
+    A party adds a = isqrt(share) to one bin: squared L2 norm a^2 <= share.
+    """
+
+    share: Share
+
+    def form(self, ground: Ground) -> Form:
+        """Vote."""
+        height = isqrt(self.share)
+
+        def measure(party: Records) -> IntArray:
+            size = sum(len(batch) for batch in party.batches())
+            votes = np.zeros(SIZE_BINS, dtype=np.int64)
+            if size:
+                votes[min((size - 1).bit_length(), SIZE_BINS - 1)] = height
+            return votes
+
+        return Form(length=SIZE_BINS, l2_squared=height**2, measure=measure)
+
+    @classmethod
+    def largest(cls, ground: Ground) -> Self:
+        """Return the longest."""
+        return cls(share=SHARE_MOST)
 
 
 def release_sizes(settings: GuidedSettings, *, l2_squared: int) -> Asking[float]:
@@ -105,20 +203,11 @@ def release_sizes(settings: GuidedSettings, *, l2_squared: int) -> Asking[float]
 
     Privacy
     -------
-    A party adds a to one bin: squared L2 norm a^2 <= ``l2_squared``.
+    As `Sizes`.
     """
-    height = isqrt(l2_squared)
-
-    def measure(party: Records) -> IntArray:
-        size = sum(len(batch) for batch in party.batches())
-        votes = np.zeros(SIZE_BINS, dtype=np.int64)
-        if size:
-            votes[min((size - 1).bit_length(), SIZE_BINS - 1)] = height
-        return votes
-
-    total = yield Query(name="votes for the size of a party", measure=measure, length=SIZE_BINS, l2_squared=height**2)
+    total = yield pose(Ground(settings=settings), "votes for the size of a party", Sizes(share=l2_squared))
     middles = 2.0 ** np.maximum(np.arange(SIZE_BINS) - 0.5, 0.0)
-    votes = np.where(total > _VOTE * settings.noise_std, total / height, 0.0)
+    votes = np.where(total > _VOTE * settings.noise_std, total / isqrt(l2_squared), 0.0)
     if not votes.any():
         votes[int(np.argmax(total))] = 1.0
     return float(settings.parties * (votes @ middles) / votes.sum())
@@ -141,7 +230,7 @@ _SUM_WEIGHT = 0.5  # of the sums of z beside the second moments
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Moments:
+class ReleasedMoments:
     """What was released, in the scale of the columns, not yet divided by the number of records."""
 
     sums: FloatArray
@@ -159,39 +248,67 @@ def moments_length(dimensions: int) -> int:
     return dimensions + dimensions * (dimensions + 1) // 2
 
 
-def release_moments(settings: GuidedSettings, *, l2_squared: int, middle: FloatArray, radius: float) -> Asking[Moments]:
-    """Release sums and second moments of the records' offsets from the middle, shortened to the radius.
+class Moments(Question, frozen=True, kw_only=True):
+    """Sums and second moments of the records' offsets from a middle, shortened to a radius.
 
     Privacy
     -------
     A record becomes an integer vector z, |z| <= c: its direction is kept, its length at most c. It adds (b z, 5 z_i^2,
     7 z_i z_j for i < j). With 49 = 2 * 25 - 1 the squared norm is b^2 |z|^2 + 25 |z|^4 - sum_{i<j} z_i^2 z_j^2, at
-    most b^2 c^2 + 25 c^4 <= ``l2_squared``.
+    most b^2 c^2 + 25 c^4 <= share.
+    """
+
+    share: Share
+    middle: Array
+    radius: float
+
+    def form(self, ground: Ground) -> Form:
+        """Measure."""
+        d = ground.settings.dimensions
+        longest, sum_weight = scale_moments(self.share)
+        reach = find_reach(longest, d)
+        middle, radius = take_points("middle", self.middle, d), self.radius
+        require_length("radius", radius)
+
+        def measure(party: Records) -> IntArray:
+            sums = np.zeros(d, dtype=np.int64)
+            moments = np.zeros((d, d), dtype=np.int64)
+            for points in iterate_chunks(party):
+                z = _shorten(count_offsets(points, middle), radius * UNITS, reach)
+                sums += z.sum(axis=0).astype(np.int64)
+                moments += (z.T @ z).astype(np.int64)  # integers below 2^53: exact
+            return np.concatenate([sum_weight * sums, (moments * _weights(d))[np.triu_indices(d)]])
+
+        return Form(
+            length=moments_length(d),
+            l2_squared=sum_weight**2 * longest**2 + DIAGONAL**2 * longest**4,
+            measure=measure,
+        )
+
+    @classmethod
+    def largest(cls, ground: Ground) -> Self:
+        """Return the longest."""
+        return cls(share=SHARE_MOST, middle=largest_array(ground.settings.dimensions), radius=LENGTH_MOST)
+
+
+def release_moments(
+    settings: GuidedSettings, *, l2_squared: int, middle: FloatArray, radius: float
+) -> Asking[ReleasedMoments]:
+    """Release sums and second moments of the records' offsets from the middle, shortened to the radius.
+
+    Privacy
+    -------
+    As `Moments`.
     """
     d = settings.dimensions
+    question = Moments(share=l2_squared, middle=Array.of(middle), radius=radius)
+    total = yield pose(Ground(settings=settings), "sums and second moments", question)
     longest, sum_weight = scale_moments(l2_squared)
     reach = find_reach(longest, d)
-
-    def measure(party: Records) -> IntArray:
-        sums = np.zeros(d, dtype=np.int64)
-        moments = np.zeros((d, d), dtype=np.int64)
-        for points in iterate_chunks(party):
-            z = _shorten(count_offsets(points, middle), radius * UNITS, reach)
-            sums += z.sum(axis=0).astype(np.int64)
-            moments += (z.T @ z).astype(np.int64)  # integers below 2^53: exact
-        return np.concatenate([sum_weight * sums, (moments * _weights(d))[np.triu_indices(d)]])
-
-    total = yield Query(
-        name="sums and second moments",
-        measure=measure,
-        length=moments_length(d),
-        l2_squared=sum_weight**2 * longest**2 + DIAGONAL**2 * longest**4,
-        state=middle.tobytes() + np.float64(radius).tobytes(),
-    )
-    unit = radius / reach  # the length that 1 in z stands for
+    unit = radius / reach  # what 1 of z is worth
     second = np.zeros((d, d))
     second[np.triu_indices(d)] = total[d:]
-    return Moments(
+    return ReleasedMoments(
         sums=np.asarray(total[:d] * (unit / sum_weight), dtype=np.float64),
         second=(second + np.triu(second, 1).T) / _weights(d) * unit**2,
         sum_noise=settings.noise_std * unit / sum_weight,

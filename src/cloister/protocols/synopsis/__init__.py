@@ -13,12 +13,13 @@ record, under masks that the coordinator cannot remove:
    summed with its square and the counts; the steps of centres are shrunk by their noise; a centre that is not
    needed moves to a cluster that is too wide.
 
-Every party runs the algorithm itself, on the same totals with the same common stream, and so knows what to measure
-next (:mod:`.pipeline`). The size of a record's vectors in a round is the round's weight in the budget; noise has one
-scale for the whole session. So whoever adds the noise needs to know nothing that was released.
+One party, the leader, runs the algorithm (:mod:`.pipeline`) and states what is measured next; all others check each
+question, derive its price, and answer. How large a record's vectors are in a round is that round's weight in the
+budget; noise has one scale for the whole session. So whoever adds the noise needs to know nothing that was released.
 
-Threat model: all roles are semi-honest: curious, but following the protocol. Nothing is promised against
-parties that lie about their records.
+Threat model: the coordinator and the members are semi-honest, that is, curious, but following the protocol. The leader
+may state any question: it learns nothing beyond the budget. It can waste the budget or state false centres. Nothing is
+promised against parties that lie about their records.
 
 Who learns what (the coordinator sees lengths that are public, and masked words):
 
@@ -29,30 +30,34 @@ coordinator  no                    no                  no
 party        own                   DP                  DP
 ===========  ====================  ==================  ===========
 
-Rounds that turn out not to be needed are sent as zeros under the same masks and noise. The coordinator cannot tell
+Totals are read by whoever leads, and any party may come to; the others are told the result only.
+
+Rounds that turn out not to be needed are sent as zeros under the same masks and noise: the coordinator cannot tell
 which these were, nor how many rounds of Lloyd's algorithm there were, unless it times the answers: an idle round takes
 parties less time. Who takes part and who drops out is public.
 
 Breaks if: this depends on who adds the noise (``Agreement.breaks_if``). By default, the coordinator does: it must not
 see the centres, and with any one party's help it can remove noise and masks.
 
-Dropouts: a party that misses a round is not asked again, as it cannot know the next query; what it was charged remains
-charged. The others go on, down to ``members_min``. Parties notice it themselves if they derive different queries from
-the same totals (another processor, another library) or get different totals: under the masks, each vector is followed
-by check words, a keyed hash of the query and of the total that it follows from, and a last round compares results. They
-then go on with empty answers to the end and have no result; the coordinator cannot tell.
+Dropouts: a party that misses a round is asked again in the next; what it was charged stays charged. The others go on,
+down to a quorum. If the leader is silent, the next in line replays what was stated and goes on. Behind each vector,
+under the masks, go check words, a keyed hash of all sealed questions so far: if members answered different questions,
+the leader sees it and states idle rounds and no result to the end; the coordinator cannot tell. There is a result only
+with the signatures of a quorum on it.
 
-Costs: 3 steps to agree on a seed, one per slot, one to compare results, one to finish. By default the slots
-(``Settings.slots``) have 1 + 16 d + 6000 + 8 k (d + 2) numbers for d <= 5, and 26 + d (d + 5) / 2 + 6000 + 8 k (d + 2)
-beyond. A party sends and receives 8 bytes for each number, plus some 60 bytes per slot, 16 of them check words. CPU:
-one pass over the records for each round that is needed; two masks to send, and two to read for each gap among the
-party numbers; 10 to 30 microseconds for each number with exact noise.
+Costs: 3 steps to agree on a seed, two for each slot, one to state the result, one to sign it, one to finish. By default
+the slots (``Settings.slots``) have 1 + 16 d + 6000 + 8 k (d + 2) numbers for d <= 5, and 26 + d (d + 5) / 2 + 6000 +
+8 k (d + 2) beyond. A party sends 8 bytes for each number, plus some 60 bytes per slot, 16 of them check words; the
+leader receives as many. A party receives the questions: some 200 bytes and 8 for each number in one, such as a centre's
+coordinate. CPU: a signature to check and one pass over the records for each round that is needed; two masks to send;
+10 to 30 microseconds for each number with exact noise.
 
-Reading order: :mod:`cloister.protocols.guided_sums`, :mod:`.settings`, :mod:`.pipeline`; then its steps in order:
-:mod:`.grid_plan` with :mod:`.extent`, :mod:`.histogram`, :mod:`.choice_of_k`. :mod:`.protocol` is the protocol object.
+Reading order: :mod:`cloister.protocols.guided_sums`, :mod:`.questions`, :mod:`.settings`, :mod:`.pipeline`; then its
+steps in order: :mod:`.grid_plan` with :mod:`.extent`, :mod:`.histogram`, :mod:`.choice_of_k`. :mod:`.protocol` is the
+protocol object.
 """
 
-from cloister.protocols.synopsis.pipeline import SynopsisFinding, run_synopsis
+from cloister.protocols.synopsis.pipeline import run_synopsis
 from cloister.protocols.synopsis.settings import Knobs, Settings
 
-__all__ = ["Knobs", "Settings", "SynopsisFinding", "run_synopsis"]
+__all__ = ["Knobs", "Settings", "run_synopsis"]

@@ -25,8 +25,9 @@ from math import isqrt
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from cloister.crypto import Stream
-from cloister.protocols.synopsis.histogram import Grid, Histogram, cluster_cells, denoise_histogram
+from cloister.crypto.stream import Stream
+from cloister.protocols.synopsis.histogram import Histogram, cluster_cells, denoise_histogram
+from cloister.protocols.synopsis.questions import Grid
 from cloister.protocols.synopsis.settings import Settings
 from cloister.records import FloatArray
 from cloister.report.result import KChoice

@@ -12,19 +12,13 @@ from math import isqrt, sqrt
 
 import numpy as np
 
-from cloister.numeric import find_reach
 from cloister.protocols.guided_sums.postprocessing import estimate_counts, shrink_mean
-from cloister.protocols.guided_sums.query import IDLE, Asking, Query
-from cloister.protocols.guided_sums.statistics import (
-    UNITS,
-    Subspace,
-    count_offsets,
-    fix_signs,
-    measure_lengths,
-    release_moments,
-)
-from cloister.protocols.synopsis.settings import BOX_BINS, NORM_BINS, Settings
-from cloister.records import FloatArray, IntArray, Records, iterate_chunks
+from cloister.protocols.guided_sums.query import IDLE, Asking, Ground, pose
+from cloister.protocols.guided_sums.statistics import Subspace, fix_signs, release_moments
+from cloister.protocols.synopsis.questions import BOX_BINS, NORM_BINS, Columns, Lengths, Middle
+from cloister.protocols.synopsis.settings import AXES_PER_CLUSTER, Settings
+from cloister.records import FloatArray
+from cloister.wire import Array
 
 _LEAST_SIGNAL = 15.0  # records over noise in a column's histogram: with less, the cut would be a guess
 _PRICE = 16.0  # of leaving all records outside, if halving the box is worth log 2
@@ -44,7 +38,7 @@ def find_box(settings: Settings, *, l2_squared: int, records: float) -> Asking[B
 
     Privacy
     -------
-    A record adds a to one bin of each of d histograms: squared L2 norm d a^2 <= ``l2_squared``.
+    As `questions.Columns`.
     """
     d = settings.dimensions
     height = isqrt(l2_squared // d)
@@ -53,15 +47,7 @@ def find_box(settings: Settings, *, l2_squared: int, records: float) -> Asking[B
         yield IDLE
         return Box(low=np.full(d, -1.0), high=np.full(d, 1.0))
 
-    def measure(party: Records) -> IntArray:
-        counts = np.zeros((d, BOX_BINS), dtype=np.int64)
-        for points in iterate_chunks(party):
-            bins = np.clip((points + 1.0) * (BOX_BINS / 2), 0, BOX_BINS - 1).astype(np.int64)
-            bins += BOX_BINS * np.arange(d)
-            counts += np.bincount(bins.ravel(), minlength=counts.size).reshape(counts.shape)
-        return height * counts.ravel()
-
-    total = yield Query(name="histogram of each column", measure=measure, length=d * BOX_BINS, l2_squared=d * height**2)
+    total = yield pose(Ground(settings=settings), "histogram of each column", Columns(share=l2_squared))
     released = estimate_counts(total / height, noise_std, level=0.0).means.reshape(d, BOX_BINS)
     cuts = np.array([_cut_ends(column) for column in released]) * (2 / BOX_BINS) - 1.0
     return Box(low=cuts[:, 0], high=cuts[:, 1], l2_squared=d * height**2)
@@ -77,7 +63,6 @@ def _cut_ends(counts: FloatArray) -> tuple[int, int]:
     return int(starts[best]), int(ends[best])
 
 
-_COUNT_PART = 4  # in the sum of all records, a count weighs a quarter of the longest record
 _CLIPPED = 0.5  # the part of the records that may be further away than the radius: the median
 
 
@@ -86,24 +71,12 @@ def find_middle(settings: Settings, *, l2_squared: int) -> Asking[FloatArray]:
 
     Privacy
     -------
-    A record becomes an integer vector z, |z| <= c: a record of length sqrt(d), the longest, becomes one of length c.
-    It adds (z, b), b = c / 4: the squared L2 norm is at most c^2 + b^2 <= ``l2_squared``.
+    As `questions.Middle`.
     """
     d = settings.dimensions
-    longest = isqrt(l2_squared * _COUNT_PART**2 // (_COUNT_PART**2 + 1))
-    count_weight = longest // _COUNT_PART
-    scale = find_reach(longest, d) / sqrt(d)
-
-    def measure(party: Records) -> IntArray:
-        sums = np.zeros(d + 1, dtype=np.int64)
-        for points in iterate_chunks(party):
-            sums[:d] += np.rint(points * scale).astype(np.int64).sum(axis=0)
-            sums[d] += count_weight * len(points)
-        return sums
-
-    total = yield Query(
-        name="sum and number of all records", measure=measure, length=d + 1, l2_squared=longest**2 + count_weight**2
-    )
+    question = Middle(share=l2_squared)
+    total = yield pose(Ground(settings=settings), "sum and number of all records", question)
+    _, count_weight, scale = question.split(d)
     noise_std = settings.noise_std
     records = max(float(total[d]), noise_std) / count_weight
     return np.clip(shrink_mean(total[:d] / (scale * records), noise_std / (scale * records)), -1.0, 1.0)
@@ -114,28 +87,13 @@ def find_radius(settings: Settings, *, l2_squared: int, records: float, middle: 
 
     Privacy
     -------
-    A record adds a to one bin: squared L2 norm a^2 <= ``l2_squared``.
+    As `questions.Lengths`.
     """
     height = isqrt(l2_squared)
     longest = sqrt(settings.dimensions) + float(np.sqrt(middle @ middle))
     radii = longest * 2.0 ** (-np.arange(NORM_BINS) / 4)  # falling; bin i holds the lengths in (radii[i + 1], radii[i]]
-
-    def measure(party: Records) -> IntArray:
-        counts = np.zeros(NORM_BINS, dtype=np.int64)
-        for points in iterate_chunks(party):
-            lengths = measure_lengths(count_offsets(points, middle)) / UNITS
-            # searchsorted wants rising edges; what is shorter than the last edge is in the last bin.
-            bins = NORM_BINS - 1 - np.searchsorted(radii[:0:-1], lengths, side="left")
-            counts += np.bincount(bins, minlength=NORM_BINS)
-        return vote_for_median(counts, height) if settings.client_level else height * counts
-
-    total = yield Query(
-        name="histogram of distances from the middle",
-        measure=measure,
-        length=NORM_BINS,
-        l2_squared=height**2,
-        state=middle.tobytes(),
-    )
+    question = Lengths(share=l2_squared, middle=Array.of(middle), edges=Array.of(radii))
+    total = yield pose(Ground(settings=settings), "histogram of distances from the middle", question)
     if settings.client_level:  # the border between the two neighbouring bins with most votes
         return float(radii[1 + int((total[:-1] + total[1:]).argmax())])
     noise_std = settings.noise_std / height
@@ -144,15 +102,6 @@ def find_radius(settings: Settings, *, l2_squared: int, records: float, middle: 
     return float(radii[fits[0]]) if fits.size else float(radii[-1])
 
 
-def vote_for_median(counts: IntArray, height: int) -> IntArray:
-    """A party's vote for the bin that its median record is in; a party without records does not vote."""
-    votes = np.zeros_like(counts)
-    if counts.any():
-        votes[int(np.searchsorted(np.cumsum(counts), counts.sum() / 2))] = height
-    return votes
-
-
-_AXES_PER_CLUSTER = 2  # k centres span k - 1 directions; noise mixes these with others, so twice as many are kept
 _FLUCTUATION = 1.03  # the largest eigenvalues of noise lie up to some 3 % beyond where the semicircle law has them
 
 
@@ -181,7 +130,7 @@ def find_axes(
     mean = shrink_mean(moments.sums / records, moments.sum_noise / records)
     covariance = moments.second / records - np.outer(mean, mean)
     values, vectors = np.linalg.eigh(covariance)
-    axes = min(d, _AXES_PER_CLUSTER * settings.clusters)
+    axes = min(d, AXES_PER_CLUSTER * settings.clusters)
     if settings.client_level:
         noise_std = moments.noise / records
         spreads = correct_spectrum(values[::-1][:axes], base=float(np.median(values)), noise_std=noise_std, d=d)

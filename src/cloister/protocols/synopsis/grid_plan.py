@@ -11,11 +11,12 @@ from typing import Literal
 
 import numpy as np
 
-from cloister.protocols.guided_sums.query import IDLE, Asking
+from cloister.protocols.guided_sums.query import IDLE, LENGTH_LEAST, Asking
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS
 from cloister.protocols.guided_sums.statistics import Subspace
 from cloister.protocols.synopsis.extent import Box, Spread, find_axes, find_box, find_middle, find_radius
-from cloister.protocols.synopsis.histogram import Grid, Start, choose_bins
+from cloister.protocols.synopsis.histogram import Start, choose_bins
+from cloister.protocols.synopsis.questions import Grid
 from cloister.protocols.synopsis.settings import Settings
 from cloister.records import FloatArray
 
@@ -127,7 +128,7 @@ def _lay_in_subspace(settings: Settings, *, l2_squared: int, records: float, sig
     wanted = records * settings.signal(histogram_l2_squared) / _tuning(settings).cell_projected
     cells = np.clip(wanted, min(_CELLS_PROJECTED * settings.clusters, knobs.cells_max), knobs.cells_max)
     width = _WIDTH if signal < _CLEAR * d else _WIDTH_CLEAR
-    half = np.minimum(width * spread.deviations, radius)
+    half = np.maximum(np.minimum(width * spread.deviations, radius), LENGTH_LEAST)
     bins = choose_bins(2 * half, float(cells))
     used = bins > 1
     used[0] = True

@@ -1,9 +1,8 @@
-"""A grid of cells on the columns or in a subspace, its noisy histogram, and a clustering of the cells."""
+"""The noisy histogram of a grid of cells, what of it is noise, and a clustering of the cells."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import isqrt, log, sqrt
 
 import numpy as np
@@ -11,74 +10,10 @@ import numpy as np
 from cloister.crypto import Stream
 from cloister.kmeans import nearest, weighted_kmeans
 from cloister.protocols.guided_sums.postprocessing import estimate_counts
-from cloister.protocols.guided_sums.query import Asking, Query
-from cloister.protocols.guided_sums.statistics import Subspace
+from cloister.protocols.guided_sums.query import Asking, Ground, pose
+from cloister.protocols.synopsis.questions import Grid
 from cloister.protocols.synopsis.settings import Settings
-from cloister.records import FloatArray, IntArray, Records, iterate_chunks
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Grid:
-    """A box cut into equal cells; records outside the box count in the nearest border cell.
-
-    Parameters
-    ----------
-    low, high
-        The box, (m,).
-    bins
-        How many cells along each axis; 1 for an axis that is ignored.
-    subspace
-        Where the box lies; None: in the columns themselves.
-    """
-
-    low: FloatArray
-    high: FloatArray
-    bins: IntArray
-    subspace: Subspace | None = None
-
-    @property
-    def cells(self) -> int:
-        """How many cells there are."""
-        return int(np.prod(self.bins))
-
-    @property
-    def sides(self) -> FloatArray:
-        """The lengths of a cell, (m,)."""
-        return (self.high - self.low) / self.bins
-
-    @cached_property
-    def centres(self) -> FloatArray:
-        """The middle of each cell, (cells, m), in the order of the histogram."""
-        middles = np.tile((self.low + self.high) / 2, (self.cells, 1))
-        used = np.flatnonzero(self.bins > 1)
-        if used.size:
-            indices = np.stack(np.unravel_index(np.arange(self.cells), self.bins[used]), axis=1)
-            middles[:, used] = self.low[used] + (indices + 0.5) * self.sides[used]
-        return middles
-
-    def to_bytes(self) -> bytes:
-        """Everything that decides in which cell a record lies."""
-        where = () if self.subspace is None else (self.subspace.origin, self.subspace.axes)
-        return b"".join(part.tobytes() for part in (self.low, self.high, self.bins, *where))
-
-    def count(self, records: Records) -> IntArray:
-        """Return the number of records in each cell: each record is in exactly one."""
-        counts = np.zeros(self.cells, dtype=np.int64)
-        for points in iterate_chunks(records):
-            counts += np.bincount(self.find_cells(points), minlength=self.cells)
-        return counts
-
-    def find_cells(self, points: FloatArray) -> IntArray:
-        """Return the cell of each point."""
-        cells = np.zeros(len(points), dtype=np.int64)
-        used = np.flatnonzero(self.bins > 1)
-        coordinates = points[:, used] if self.subspace is None else self.subspace.project(points)[:, used]
-        for column, axis in zip(coordinates.T, used, strict=True):
-            bins = int(self.bins[axis])
-            place = (column - self.low[axis]) * (bins / (self.high[axis] - self.low[axis]))
-            cells *= bins
-            cells += np.clip(place, 0, bins - 1).astype(np.int64)
-        return cells
+from cloister.records import FloatArray, IntArray
 
 
 def choose_bins(sides: FloatArray, cells_max: float) -> IntArray:
@@ -139,16 +74,10 @@ def release_histogram(settings: Settings, grid: Grid, *, l2_squared: int, record
 
     Privacy
     -------
-    A record adds a to its one cell: squared L2 norm a^2 <= ``l2_squared``.
+    As `questions.Histogram`.
     """
     height = isqrt(l2_squared)
-
-    def measure(party: Records) -> IntArray:
-        return height * grid.count(party)
-
-    total = yield Query(
-        name="histogram", measure=measure, length=grid.cells, l2_squared=height**2, state=grid.to_bytes()
-    )
+    total = yield pose(Ground(settings=settings), "histogram", grid.pack(l2_squared))
     return denoise_histogram(settings, grid, total / height, noise_std=settings.noise_std / height, records=records)
 
 

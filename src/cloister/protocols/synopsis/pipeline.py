@@ -1,47 +1,28 @@
 """The synopsis, step by step: count, box or axes, histogram, choice of k, clustering of the cells, refinement, swaps.
 
-`run_synopsis` is a generator that every party runs on the same released totals: it yields the next query.
-It never looks at a record: its decisions follow from public values, from totals that have been paid
-for, and from a stream that all parties share. Why it is private: docs/proofs/synopsis.md. Why these steps, and
+`run_synopsis` is a generator that the leader runs on the released totals: it yields what is to be measured next.
+Nothing in it looks at a record; everything that it decides follows from public values, from totals that have been paid
+for, and from a stream that all parties have in common. Why it is private: docs/proofs/synopsis.md. Why these steps, and
 what else was tried: docs/study-synopsis.md.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cloister.crypto import Stream
-from cloister.protocols.guided_sums.algorithm import GuidedFinding
+from cloister.protocols.guided_sums.algorithm import GuidedFinding, Layout
 from cloister.protocols.guided_sums.postprocessing import Sketch, part_equal_centres
-from cloister.protocols.guided_sums.query import Asking, bound_answers
+from cloister.protocols.guided_sums.query import Asking
 from cloister.protocols.guided_sums.refinement import refine_centres
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS
 from cloister.protocols.guided_sums.statistics import release_size, weigh_clients
 from cloister.protocols.synopsis.choice_of_k import choose_k
-from cloister.protocols.synopsis.grid_plan import Route, plan_grid, widen_radii
+from cloister.protocols.synopsis.grid_plan import plan_grid, widen_radii
 from cloister.protocols.synopsis.histogram import cluster_cells, release_histogram
 from cloister.protocols.synopsis.settings import Settings
 from cloister.report.result import KChoice
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class SynopsisFinding(GuidedFinding):
-    """The result of a synopsis.
-
-    Attributes
-    ----------
-    route, cells
-        What the histogram was over, and its number of cells.
-    axes
-        How many columns, or main directions of the records, the histogram distinguishes.
-    """
-
-    route: Route
-    cells: int
-    axes: int
-
-
-def run_synopsis(settings: Settings, stream: Stream) -> Asking[SynopsisFinding]:
+def run_synopsis(settings: Settings, stream: Stream) -> Asking[GuidedFinding]:
     """Find centres.
 
     Parameters
@@ -53,11 +34,6 @@ def run_synopsis(settings: Settings, stream: Stream) -> Asking[SynopsisFinding]:
         choice of k, the directions in which clusters are split, and what replaces equal centres.
         The noise of a release never comes from it.
     """
-    asking = _find_centres(settings, stream)
-    return (yield from bound_answers(asking) if settings.client_level else asking)
-
-
-def _find_centres(settings: Settings, stream: Stream) -> Asking[SynopsisFinding]:
     left_l2_squared = BUDGET_UNITS
     if settings.records is None:
         count_l2_squared = int(settings.knobs.count_share * BUDGET_UNITS)
@@ -96,15 +72,13 @@ def _find_centres(settings: Settings, stream: Stream) -> Asking[SynopsisFinding]
     # With clients, the rounds count in other units and only give proportions.
     seen = float(refined.weights.sum())
     scale = released_records / seen if settings.client_level and seen > 0 else 1.0
-    return SynopsisFinding(
+    return GuidedFinding(
         centres=part_equal_centres(refined.centres, stream.child("equal centres")),
         weights=refined.weights * scale,
         weight_noise=refined.weight_noise * scale,
         released_records=released_records,
         centre_noise=refined.centre_noise,
         rounds=refined.rounds,
-        route=plan.route,
-        cells=plan.grid.cells,
-        axes=int((plan.grid.bins > 1).sum()),
         curve=curve,
+        layout=Layout(route=plan.route, cells=plan.grid.cells, axes=int((plan.grid.bins > 1).sum())),
     )

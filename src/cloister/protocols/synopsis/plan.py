@@ -10,30 +10,27 @@ is in the loss of k-means without privacy, too.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from cloister.crypto import KEY_BYTES, Stream
+from cloister.crypto import Stream
 from cloister.forecast.advice import advise_case, describe_case, describe_goal, describe_loss, find_epsilon, is_enough
 from cloister.forecast.families import FAMILIES, Family, plant_cluster
 from cloister.forecast.model import Case, FamilyLoss, Forecast, PlanRequest, Range
 from cloister.forecast.trials import FULL, QUICK, WIDE, Effort, OnTrial, Reference, choose_epsilons, count_trials
 from cloister.forecast.visibility import Planter, Visibility, find_smallest_cluster
 from cloister.job import Job
-from cloister.kmeans import weighted_kmeans
+from cloister.kmeans.lloyd import weighted_kmeans
 from cloister.privacy.costs import epsilon_of_rho
 from cloister.privacy.placement import Aggregator
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import EPSILON_MOST, Budget, LeakageTable
-from cloister.protocols.guided_sums.agreement import Agreement
-from cloister.protocols.guided_sums.algorithm import AlgorithmCache, Rehearsal, rehearse
+from cloister.protocols.guided_sums.algorithm import GuidedSession, Rehearsal, rehearse
 from cloister.protocols.guided_sums.plan import measure_sums
-from cloister.protocols.guided_sums.query import Query
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS
-from cloister.protocols.synopsis.pipeline import SynopsisFinding, run_synopsis
+from cloister.protocols.synopsis.pipeline import run_synopsis
 from cloister.protocols.synopsis.settings import Settings
 from cloister.records import ArrayRecords, FloatArray
 
@@ -44,10 +41,10 @@ _RESTARTS = 2  # of k-means without privacy on planted clusters
 
 
 def forecast_synopsis(
-    job: Job, agreement: Agreement[Settings], request: PlanRequest, leakage: LeakageTable
+    job: Job, agreed: GuidedSession[Settings], request: PlanRequest, leakage: LeakageTable
 ) -> Forecast:
-    """Forecast what a job of the synopsis would do, cost and find."""
-    settings, sizes = agreement.settings, request.sizes
+    """Say what a job of the synopsis would do, cost and find."""
+    settings, sizes = agreed.agreement.settings, request.sizes
     hasty = request.quick + (len(sizes) > 1) + _is_slow(settings) > 1
     epsilons = request.epsilons
     if epsilons is None and (hasty or settings.dimensions > _COLUMNS_MOST):
@@ -57,7 +54,7 @@ def forecast_synopsis(
         leakage=leakage,
         who_adds_noise=settings.placement.who_adds,
         rounds_max=len(settings.slots),
-        traffic=measure_sums(agreement),
+        traffic=measure_sums(agreed),
         what_runs=(_describe_route(settings, cases),),
         cases=cases,
         notes=list_notes(settings, request),
@@ -125,7 +122,7 @@ class Scaling:
             records=None if whole.records is None else self.tried,
         )
 
-    def run(self, points: FloatArray, stream: Stream) -> Rehearsal[SynopsisFinding]:
+    def run(self, points: FloatArray, stream: Stream) -> Rehearsal:
         """Run the algorithm on the points; the stream decides the noise and the starts."""
         parts = np.array_split(points, self.small.parties) if self.small.client_level else [points]
         return rehearse(
@@ -135,15 +132,6 @@ class Scaling:
             sampler=SimulationSampler(stream.child("noise")),
             stream=stream.child("common"),
         )
-
-    def count_cells(self, rehearsal: Rehearsal[SynopsisFinding]) -> int:
-        """Return how many cells the histogram of a run had: how many numbers of its slot were asked for."""
-        slots = [slot.name for slot in self.small.slots]
-        state = AlgorithmCache(lock=nullcontext(), pipeline=run_synopsis).begin(self.small, bytes(KEY_BYTES))
-        for total in rehearsal.totals[: slots.index("histogram")]:
-            state = state.advance(total)
-        assert isinstance(state.output, Query)
-        return state.output.length
 
 
 def choose_records(effort: Effort, records: int, settings: Settings) -> int:
@@ -213,7 +201,9 @@ class Forecaster:
                 spreads.append(references[0].measure_spread(runs))
             if route is None:
                 first = rehearsals[0]
-                route, rounds, cells = first.finding.route, first.finding.rounds, scaling.count_cells(first)
+                layout, rounds = first.finding.layout, first.finding.rounds
+                assert layout is not None
+                route, cells = layout.route, layout.cells
             self._on_trial(f"{_name_case(scaling)}: {family.name}")
         assert route is not None
         seen = without = None

@@ -9,10 +9,10 @@ from cloister.numeric import FixedPoint
 from cloister.privacy.units import Unit
 from cloister.protocol import PublicInput, placeholder_directory
 from cloister.protocols.guided_sums.agreement import make_leakage
-from cloister.protocols.guided_sums.algorithm import GuidedSession
+from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession
 from cloister.protocols.guided_sums.protocol import GuidedClustering, agree_on_sums, note_declared
 from cloister.protocols.guided_sums.settings import CLUSTERS_MOST, DIMENSIONS_MOST
-from cloister.protocols.synopsis.pipeline import SynopsisFinding, run_synopsis
+from cloister.protocols.synopsis.pipeline import run_synopsis
 from cloister.protocols.synopsis.plan import forecast_synopsis
 from cloister.protocols.synopsis.settings import SYNOPSIS, Knobs, Settings
 
@@ -59,20 +59,21 @@ class Synopsis(GuidedClustering[Settings]):
         """Say why it is used."""
         return f"rows are split across organisations, so the default, {self.name}, is used; also: {others}."
 
-    def list_notes(self, settings: Settings, found: SynopsisFinding, *, idle: int) -> tuple[str, ...]:
+    def list_notes(self, settings: Settings, found: GuidedFinding, *, idle: int) -> tuple[str, ...]:
         """What else the reader must know."""
-        notes = []
+        notes, layout = [], found.layout
+        assert layout is not None  # this algorithm lays a grid
         if settings.choose_k:
             notes.append(f"The synopsis chose k = {len(found.centres)}, of at most {settings.clusters}.")
         notes += note_declared(settings)
-        if found.route == "projected":
+        if layout.route == "projected":
             notes.append(
-                f"The histogram is over {found.axes} main directions of the records, which were found in noisy "
-                "second moments: there are too many columns for a histogram over all of them."
+                f"The histogram was laid along {layout.axes} main directions of the records, which were found in noisy "
+                "second moments: there are too many columns to lay it along each of them."
             )
-        elif found.axes < settings.dimensions:
+        elif layout.axes < settings.dimensions:
             notes.append(
-                f"The histogram distinguishes only {found.axes} of {settings.dimensions} columns: there are too few "
+                f"The histogram tells only {layout.axes} of {settings.dimensions} columns apart: there are too few "
                 "records, or too little budget, for more. Clusters that differ in other columns may be missed."
             )
         if idle:
@@ -86,7 +87,7 @@ class Synopsis(GuidedClustering[Settings]):
     def forecast(self, job: Job, public: PublicInput, request: PlanRequest) -> Forecast:
         """Say what a job would do, cost and find."""
         agreed = self.agree(job, placeholder_directory(job), public)
-        return forecast_synopsis(job, agreed.agreement, request, self.leakage(agreed))
+        return forecast_synopsis(job, agreed, request, self.leakage(agreed))
 
 
 def make_settings(job: Job) -> Settings:

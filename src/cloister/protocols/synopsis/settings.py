@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import log2
 from typing import Annotated, ClassVar, Final
 
 from msgspec import Meta
@@ -10,16 +11,15 @@ from msgspec import Meta
 from cloister.job.refusals import check_fields, refuse
 from cloister.protocols.guided_sums.refinement import list_rounds
 from cloister.protocols.guided_sums.settings import CLUSTERS_MOST, GuidedSettings, RoundLimits, Slot, require
-from cloister.protocols.guided_sums.statistics import count_slot_length, moments_length
+from cloister.protocols.guided_sums.statistics import Moments, list_size_slots, moments_length
+from cloister.protocols.synopsis.questions import BOX_BINS, NORM_BINS, Columns, Histogram, Lengths, Middle
 
 SYNOPSIS: Final = "synopsis"
 """The protocol's name, in jobs, in results and on the wire."""
+AXES_PER_CLUSTER = 2
+"""k centres span k - 1 directions; noise mixes these with others, so as many again are kept."""
 DIRECT_DIMENSIONS = 5
-"""Up to this many columns, the grid is over the columns themselves: 6000 cells still give each at least five bins."""
-BOX_BINS = 16
-"""Of each column's histogram: bounds may be cut to a sixteenth; narrower bins hold fewer records under equal noise."""
-NORM_BINS = 24
-"""Of the distances from the middle: each ends a factor 2^(1/4) below the last, down to a fiftieth of the longest."""
+"""Up to this many columns the grid is laid on the columns themselves: 6000 cells still give each at least five bins."""
 Share = Annotated[float, Meta(ge=1e-4, le=0.99)]
 Rounds = Annotated[int, Meta(ge=1, le=50)]
 
@@ -98,17 +98,25 @@ class Settings(GuidedSettings):
         return self.dimensions > DIRECT_DIMENSIONS
 
     @property
+    def grid_axes_most(self) -> int:
+        """The most axes of a subspace in which the grid may be laid; 0 where it never is.
+
+        Each k-means centre spans two at most. All but the first have two cells at least, and cells multiply.
+        """
+        if not self.may_project:
+            return 0
+        return min(self.dimensions, AXES_PER_CLUSTER * self.clusters, int(log2(self.knobs.cells_max)) + 1)
+
+    @property
     def slots(self) -> tuple[Slot, ...]:
         """Every round of the session in order. A round that turns out not to be needed is sent as zeros."""
         d = self.dimensions
-        slots = []
-        if self.records is None:
-            slots.append(Slot(name="number of records", length=count_slot_length(self)))
+        slots = [*list_size_slots(self)]
         if self.may_project:
-            slots.append(Slot(name="sum and number of all records", length=d + 1))
-            slots.append(Slot(name="histogram of distances from the middle", length=NORM_BINS))
-            slots.append(Slot(name="sums and second moments", length=moments_length(d)))
+            slots.append(Slot(name="sum and number of all records", length=d + 1, kind=Middle))
+            slots.append(Slot(name="histogram of distances from the middle", length=NORM_BINS, kind=Lengths))
+            slots.append(Slot(name="sums and second moments", length=moments_length(d), kind=Moments))
         else:
-            slots.append(Slot(name="histogram of each column", length=BOX_BINS * d))
-        slots.append(Slot(name="histogram", length=self.knobs.cells_max))
+            slots.append(Slot(name="histogram of each column", length=BOX_BINS * d, kind=Columns))
+        slots.append(Slot(name="histogram", length=self.knobs.cells_max, kind=Histogram))
         return (*slots, *list_rounds(self))
