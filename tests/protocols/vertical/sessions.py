@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache
 
 import numpy as np
@@ -49,7 +49,7 @@ class Seated(Vertical):
     def __init__(self, alice, holder):
         self.alice, self.holder = alice, holder
 
-    def seat(self, agreed, seat, own, *, duty=None, cache=None):
+    def seat(self, agreed, seat, own, *, duty=None):
         kind = self.alice if seat.number == agreed.agreement.computing else self.holder
         return kind(seat, agreed.agreement, gather_columns(own.records), duty=duty)
 
@@ -257,6 +257,11 @@ class Wire:
         places, secrets = np.arange(len(bodies)), np.zeros(len(bodies), dtype=np.int64)
         batch = LweBatch(parameters=parameters, masks=masks, bodies=bodies, mask_of=places, secret_of=secrets)
         return decrypt_lwe(restrict_secret_keys(self.keys, len(parameters.primes)), batch)
+
+
+def same_finding(found, expected):
+    """Whether two results are equal, bit for bit."""
+    return all(np.array_equal(getattr(found, own.name), getattr(expected, own.name)) for own in fields(expected))
 
 
 def list_steps(agreement, party, *kinds):

@@ -32,7 +32,7 @@ from cloister.protocols.vertical.attack import VerticalSessions, find_shares, li
 from cloister.protocols.vertical.attack_views import Observed
 from cloister.protocols.vertical.codebook import Codebooks
 from cloister.protocols.vertical.codebook_makers import make_alice_codebook, make_holder_codebook
-from cloister.protocols.vertical.noise import ChargedFlood, draw_share
+from cloister.protocols.vertical.noise import ChargedFlood, pay_share
 from cloister.protocols.vertical.settings import Knobs, Settings
 from cloister.protocols.vertical.statistics import align_records, exact_total
 
@@ -113,11 +113,11 @@ class Rehearsed(VerticalSessions):
         while True:
             query = queries[-1]
             total = exact_total(query, records, codebooks)
-            total += computing.draw_share(settings, query, samplers[agreement.computing])
+            total += computing.pay_share(settings, query.parts, duties[agreement.computing])
             if isinstance(agreement.flood, ChargedFlood):
                 samplers[agreement.computing].draw(agreement.flood.price(query).mechanism, 1)
             for party in agreement.key_holders[: agreement.decryptors]:
-                total += holder.draw_share(settings, query, samplers[party])
+                total += holder.pay_share(settings, query.parts, duties[party])
             totals.append(total)
             try:
                 queries.append(asking.send(total))
@@ -263,19 +263,19 @@ def test_as_many_collude_as_may():
 # --- mutants: who adds noise ----------------------------------------------------------------------------------------
 
 
-def drawn_for_nothing(settings, query, sampler):
+def drawn_for_nothing(settings, parts, duty):
     """Noise that is drawn, paid for, and not added."""
-    return 0 * draw_share(settings, query, sampler)
+    return 0 * pay_share(settings, parts, duty)
 
 
 def test_only_alice_adds_noise_and_alice_sees_everything(monkeypatch, rehearsed):
-    monkeypatch.setattr(holder, "draw_share", drawn_for_nothing)
+    monkeypatch.setattr(holder, "pay_share", drawn_for_nothing)
     assert run_audit(make_job(**ONE_ROUND), attack=COMPUTING).violates
     assert not run_audit(make_job(**ONE_ROUND), attack=KEY_HOLDER).violates
 
 
 def test_only_the_key_holder_adds_noise_and_it_sees_everything(monkeypatch, rehearsed):
-    monkeypatch.setattr(computing, "draw_share", drawn_for_nothing)
+    monkeypatch.setattr(computing, "pay_share", drawn_for_nothing)
     assert run_audit(make_job(**ONE_ROUND), attack=KEY_HOLDER).violates
     assert not run_audit(make_job(**ONE_ROUND), attack=COMPUTING).violates
 
@@ -287,7 +287,7 @@ def test_in_whole_sessions_too_a_share_that_is_missing_shows_exact_totals(module
     first = whole.labels.index("'Lloyd round 1', number 1")
     left = slice(first, first + 6)
     assert whole.run(Neighbour.WITHOUT, 1, Stream.from_seed(1, "sound"))[0, left].any()
-    monkeypatch.setattr(module, "draw_share", drawn_for_nothing)
+    monkeypatch.setattr(module, "pay_share", drawn_for_nothing)
     assert not whole.run(Neighbour.WITHOUT, 2, Stream.from_seed(1, "mutant"))[:, left].any()
     counts = whole.run(Neighbour.WITH, 2, Stream.from_seed(1, "mutant"))[:, first + 4 : first + 6]
     assert counts.sum(axis=1).tolist() == [1, 1]
@@ -357,7 +357,7 @@ def test_the_command_audits_a_vertical_job(tmp_path, monkeypatch):
         '[[parties]]\nname = "b"\ndata = "b.csv"\ncolumns = ["y"]\n'
     )
     monkeypatch.setattr(attack_module, "VerticalSessions", Rehearsed)
-    monkeypatch.setattr(holder, "draw_share", drawn_for_nothing)
+    monkeypatch.setattr(holder, "pay_share", drawn_for_nothing)
     broken = CliRunner().invoke(app, ["audit", str(path), "--claim", "--runs", "400"])
     assert broken.exit_code == EXIT_REFUTED, broken.output
     assert "as the computing party sees it" in broken.stdout

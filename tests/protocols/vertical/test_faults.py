@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from cloister.errors import RemoteProtocolError, TooFewPartiesError
-from cloister.protocols.vertical import computing, coordinator
+from cloister.protocols.vertical import computing, coordinator, holder
 from cloister.protocols.vertical.messages import Done, Letter, Post, Turn
 from cloister.runtime import Fault, FaultKind
-from tests.protocols.vertical.sessions import TINY, Session, list_steps
+from tests.protocols.vertical.sessions import TINY, Session, list_steps, same_finding
 from tests.protocols.vertical.tables import mixture
 
 TABLE = mixture(60, 2, 2, seed=5)
@@ -70,7 +70,7 @@ def test_a_key_holder_may_be_absent_in_any_round_and_come_back(party, kind, exac
         rehearsal = completed.rehearse()
         for member in completed.parties:
             assert member.finished
-            assert member.finding.to_bytes() == rehearsal.finding.to_bytes()
+            assert same_finding(member.finding, rehearsal.finding)
         if not exact:
             for number in (2, 3, 4):
                 names = [release.name for release in session.releases(number) if release.name.startswith("Lloyd")]
@@ -239,9 +239,9 @@ def run_with_old_answer(monkeypatch, model):
     session, packed = make(model), []
     real = computing.pack_answer
 
-    def pack_first(batch, digest):
+    def pack_first(batch):
         packed.append(batch)
-        return real(packed[0], digest)
+        return real(packed[0])
 
     monkeypatch.setattr(computing, "pack_answer", pack_first)
     with pytest.raises(TooFewPartiesError, match="Lloyd round 2: decrypting"):
@@ -250,17 +250,28 @@ def run_with_old_answer(monkeypatch, model):
     return session
 
 
-def test_an_answer_is_decrypted_once(monkeypatch):
-    session = run_with_old_answer(monkeypatch, "two-party")
+def second_round_was_charged(session):
     charged = [release.name for release in session.releases(2)]
     assert "Lloyd round 1: counts" in charged
-    assert "Lloyd round 2: counts" not in charged  # refused before anything is paid or drawn
     assert len(session.duties[2].sampler.drawn) == len(charged)
+    return "Lloyd round 2: counts" in charged
+
+
+@pytest.mark.parametrize("model", ["two-party", "collective", "threshold"])
+def test_an_answer_is_decrypted_once_and_a_second_request_costs_nothing(monkeypatch, model):
+    assert not second_round_was_charged(run_with_old_answer(monkeypatch, model))
 
 
 @pytest.mark.parametrize("model", ["collective", "threshold"])
-def test_a_share_of_an_answer_is_given_once(monkeypatch, model):
-    run_with_old_answer(monkeypatch, model)
+def test_the_mutant_that_charges_before_it_checks_is_noticed(monkeypatch, model):
+    real = holder.HolderParty._share
+
+    def pay_first(self, batch, opened, noise):
+        paid = noise()
+        return real(self, batch, opened, lambda: paid)
+
+    monkeypatch.setattr(holder.HolderParty, "_share", pay_first)
+    assert second_round_was_charged(run_with_old_answer(monkeypatch, model))
 
 
 def test_a_turn_is_taken_once_and_only_after_keys_were_exchanged():

@@ -26,15 +26,15 @@ class OpenAlice(ComputingParty):
     """Opens every answer before it is flooded, with everyone's secrets, and keeps the largest error."""
 
     def _compute(self):
-        agreement, follower = self._agreement, self._require_follower()
+        agreement, query = self._agreement, self.inquiry.query
         parameters = agreement.parameters
         masks, bodies = evaluate_query(
-            follower.query,
+            query,
             parameters=parameters,
             blocks=self._receiver.blocks,
             alice=self._columns,
             alice_cells=self._cells,
-            reps=follower.codebooks.reps,
+            reps=self.codebooks.reps,
             residuals=False,
             in_slots=True,
         )
@@ -44,8 +44,8 @@ class OpenAlice(ComputingParty):
         rest = parameters.ring.to_integers(parameters.ring.subtract(bodies.T, phases.T).T)
         delta = parameters.delta
         errors = [abs(int(x) - delta * ((2 * int(x) + delta) // (2 * delta))) for x in rest]
-        if isinstance(follower.query, LloydQuery):
-            WORST.append((max(errors), int(np.abs(follower.query.constants).max())))
+        if isinstance(query, LloydQuery):
+            WORST.append((max(errors), int(np.abs(query.constants).max())))
         return super()._compute()
 
 

@@ -28,7 +28,7 @@ from cloister.protocols.vertical.leakage import find_replacement_epsilon
 from cloister.protocols.vertical.plan import count_memory
 from cloister.protocols.vertical.protocol import Vertical, VerticalSession, make_agreement, make_settings
 from cloister.protocols.vertical.settings import Settings
-from cloister.protocols.vertical.traffic import list_lengths, measure_links
+from cloister.protocols.vertical.traffic import measure_links
 from cloister.report.layout import make_console
 from tests.sessions import RecordingSampler, Session, make_directory
 
@@ -114,7 +114,7 @@ def test_bytes_and_messages_are_those_that_a_run_counts(case):
     ]
     forecast = measure_links(agreement)
     assert [(link.bytes_up, link.bytes_down, link.messages_up, link.messages_down) for link in forecast] == counted
-    assert list_lengths(agreement.settings) == tuple(map(len, parties[0].released_totals))
+    assert agreement.settings.lengths == tuple(map(len, parties[0].released_totals))
 
 
 def test_several_uploads_are_counted_each(monkeypatch):

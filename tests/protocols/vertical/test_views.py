@@ -12,7 +12,7 @@ from cloister.lattice.lwe import LweBatch, decrypt_lwe
 from cloister.lattice.packing import unpack_words
 from cloister.protocols.vertical import computing, holder, uploads
 from cloister.protocols.vertical.computing import ComputingParty
-from cloister.protocols.vertical.contents import PostedKeys, Prepared, unpack_answer
+from cloister.protocols.vertical.contents import PostedKeys, Prepared, decode_asked, unpack_answer
 from cloister.protocols.vertical.holder import HolderParty
 from cloister.protocols.vertical.messages import CODEC, Done
 from cloister.protocols.vertical.noise import ChargedFlood, StatisticalFlood
@@ -49,7 +49,7 @@ class OpenHolder(HolderParty):
         """Wipe nothing: the test looks at the key."""
 
     def _decrypt(self, opened):
-        self.asked.append(self._asked)
+        self.asked.append(self._find_asked(opened)[1])
         self.said.append(super()._decrypt(opened))
         return self.said[-1]
 
@@ -58,8 +58,8 @@ def run_open(**options):
     return Session(TABLE, **{**TINY, "alice": OpenAlice, "holder": OpenHolder, "rounds": 5, **options}).run()
 
 
-def draw_nothing(settings, query, sampler):
-    return np.zeros(query.length, dtype=np.int64)
+def draw_nothing(settings, parts, duty):
+    return np.zeros(sum(part.length for part in parts), dtype=np.int64)
 
 
 def subtract(completed, number):
@@ -177,7 +177,7 @@ COLLECTIVE = {"columns": ((0,), (1,), ()), "model": "collective"}
 def test_alice_cannot_take_all_noise_away(options, monkeypatch):
     assert alice_finds_exact_totals(**options) == 0
     # The mutant in which only Alice adds noise.
-    monkeypatch.setattr(holder, "draw_share", draw_nothing)
+    monkeypatch.setattr(holder, "pay_share", draw_nothing)
     monkeypatch.setattr("tests.protocols.vertical.sessions.Completed.shares_of", shares_of_the_only_one)
     assert alice_finds_exact_totals(**options) == 5
 
@@ -221,9 +221,8 @@ def test_answers_decrypt_to_the_total_with_alices_noise(options):
     exact = completed.exact_totals()
     hers = completed.shares_of(1) if "budget" not in options else [[(None, 0 * total)] for total in exact]
     for raw, total, own in zip(bob.asked, exact, hers, strict=True):
-        batch = unpack_answer(
-            raw, raw[:16], parameters=agreement.parameters, length=len(total), bits=agreement.switch_bits
-        )
+        answer = decode_asked(raw).answer
+        batch = unpack_answer(answer, parameters=agreement.parameters, length=len(total), bits=agreement.switch_bits)
         assert decrypt_lwe(bob._keys, batch) == (total + np.concatenate([noise for _, noise in own])).tolist()
 
 
@@ -311,8 +310,8 @@ def attack_weights(monkeypatch):
     completed = run_open(**COLLECTIVE, start="synopsis", rounds=1)
     query, parameters = completed.queries()[0], completed.session.agreement.parameters
     attacker = completed.parties[1]
-    raw = attacker.asked[0]
-    batch = unpack_answer(raw, raw[:16], parameters=parameters, length=query.length, bits=None)
+    answer = decode_asked(attacker.asked[0]).answer
+    batch = unpack_answer(answer, parameters=parameters, length=query.length, bits=None)
     assert isinstance(batch, LweBatch)
     assert query.groups == len(query.group_of) == len(memory.masks)  # no cells put together
     prime = parameters.primes[0]
@@ -352,9 +351,9 @@ def repeated_noise():
 
 def test_noise_is_drawn_anew_for_every_pass(monkeypatch):
     assert repeated_noise() == 0
-    kept, real = {}, computing.draw_share
+    kept, real = {}, computing.pay_share
     monkeypatch.setattr(
-        computing, "draw_share", lambda s, query, sampler: kept.setdefault(query.length, real(s, query, sampler))
+        computing, "pay_share", lambda s, parts, duty: kept.setdefault(len(parts), real(s, parts, duty))
     )
     assert repeated_noise() == 5  # the mutant that uses its first draw again
 
@@ -370,10 +369,10 @@ def test_no_key_holder_can_take_all_noise_away(monkeypatch):
     assert holder_finds_exact_totals(2) == 0
     assert holder_finds_exact_totals(2, **COLLECTIVE) == holder_finds_exact_totals(3, **COLLECTIVE) == 0
     # The mutant in which only the key holder adds noise.
-    monkeypatch.setattr(computing, "draw_share", draw_nothing)
+    monkeypatch.setattr(computing, "pay_share", draw_nothing)
     assert holder_finds_exact_totals(2) == 5
 
 
 def test_no_party_object_hands_out_records():
     shown = {name for kind in (ComputingParty, HolderParty) for name in dir(kind) if not name.startswith("_")}
-    assert shown == {"centres", "close", "codebooks", "finding", "finished", "handle", "released_totals"}
+    assert shown == {"centres", "close", "codebooks", "finding", "finished", "handle", "inquiry", "released_totals"}

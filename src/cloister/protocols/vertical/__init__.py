@@ -12,10 +12,13 @@ weights with the ciphertexts: one product of depth one, exact integers.
 3. holders encrypt their cells, block by block, and send them once (:mod:`.uploads`);
 4. one pass gives a noisy joint histogram of Alice's cells and the encrypted ones; its cells are clustered: the start;
 5. one or two rounds of Lloyd's algorithm: Alice computes under encryption (:mod:`.evaluation`), re-randomises, adds her
-   noise and a flood; key holders decrypt and add theirs; everyone continues with the same noisy totals.
+   noise and a flood, key holders decrypt and add theirs; she goes on with the noisy totals, which everyone is told.
 
-Threat model: all roles are semi-honest. Nothing is promised against holders that encrypt anything but
-indicators, or against weights that are not those of the protocol.
+Only Alice runs the algorithm. She states radii and noise of each pass (:mod:`.stated`); key holders derive norm and
+price themselves and refuse less noise than was agreed. She posts the result, so all parties end with the same.
+
+Threat model: all roles are semi-honest. Nothing is promised against holders that encrypt something else than
+indicators, or against weights that are not those of the protocol. A lying Alice can state false centres.
 
 Who learns what:
 
@@ -40,8 +43,8 @@ Alice's columns as many more; an answer is one polynomial for each of k (d + 1) 
 
 Reading order: :mod:`.options`, :mod:`.protocol`: what a job says, and what is made of it. :mod:`.settings`,
 :mod:`.layout`, :mod:`.query`, :mod:`.codebook` with :mod:`.codebook_makers`, :mod:`.statistics`, :mod:`.algorithm`,
-:mod:`.rehearsal`: the algorithm in the clear. :mod:`.noise`, :mod:`.messages`, :mod:`.agreement`, :mod:`.contents`,
-:mod:`.uploads`, :mod:`.evaluation`, :mod:`.relayed`, :mod:`.party`, :mod:`.computing`, :mod:`.holder`,
-:mod:`.coordinator`, :mod:`.leakage`: the session. :mod:`.labels`: a session of its own that distributes labels.
-:mod:`.plan` with :mod:`.forecaster` and :mod:`.traffic`; :mod:`.attack` with :mod:`.attack_views`.
+:mod:`.rehearsal`: the algorithm in the clear. :mod:`.noise`, :mod:`.messages`, :mod:`.agreement`, :mod:`.stated`,
+:mod:`.contents`, :mod:`.uploads`, :mod:`.evaluation`, :mod:`.relayed`, :mod:`.party`, :mod:`.computing`,
+:mod:`.holder`, :mod:`.coordinator`, :mod:`.leakage`: the session. :mod:`.labels`: a session of its own that hands out
+labels. :mod:`.plan` with :mod:`.forecaster` and :mod:`.traffic`; :mod:`.attack` with :mod:`.attack_views`.
 """

@@ -32,6 +32,7 @@ from cloister.protocols.vertical.noise import (
     StatisticalFlood,
     least_charged_std,
 )
+from cloister.protocols.vertical.query import HISTOGRAM
 from cloister.protocols.vertical.settings import Settings
 from cloister.wire import Array
 
@@ -165,7 +166,7 @@ class VerticalAgreement:
     @property
     def queries(self) -> tuple[str, ...]:
         """The names of all passes over the encrypted records, in order."""
-        histogram = ("joint histogram",) if self.settings.start == "synopsis" else ()
+        histogram = (HISTOGRAM,) if self.settings.start == "synopsis" else ()
         return (*histogram, *(f"Lloyd round {t + 1}" for t in range(self.settings.rounds_made)))
 
     @cached_property
@@ -353,7 +354,12 @@ class VerticalAgreement:
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of every field, and of the encryption that follows from them."""
+        """SHA-256 of every field, and of the primes that follow from them.
+
+        Scales of noise follow from the fields too, but in floating point: on another processor or library their last
+        bits may differ. They are stated, and whoever is told one accepts what is at least its own.
+        """
         agreed = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        agreed |= {"parameters": self.parameters, "flood": self.flood, "plan": self.plan}
+        agreed |= {"parameters": self.parameters, "levels": None if self.plan is None else self.plan.levels}
+        agreed |= {"key_parameters": self.key_parameters}
         return hashlib.sha256(msgspec.msgpack.encode(agreed, order="sorted", enc_hook=Array.of)).digest()

@@ -1,8 +1,8 @@
 """Vertical k-means, step by step: joint histogram, clustering of its cells, a few rounds of Lloyd's algorithm.
 
-A generator that every role runs on the same released totals: it yields the next query. It never looks
-at a record: everything follows from public values, the codebooks, totals that have been paid for, and a stream that
-all roles share. Why it is private: docs/proofs/vertical.md. Why these steps: docs/study-vertical.md.
+A generator that the computing party runs on the released totals: it yields what is to be added up next. Nothing in it
+looks at a record; everything follows from public values, the codebooks, totals that have been paid for, and a stream
+that all parties have in common. Why it is private: docs/proofs/vertical.md. Why these steps: docs/study-vertical.md.
 """
 
 from __future__ import annotations
@@ -45,10 +45,6 @@ class VerticalFinding:
     rounds: int
     """Rounds of Lloyd's algorithm that were made."""
 
-    def to_bytes(self) -> bytes:
-        """Everything that the roles must agree on about it."""
-        return self.centres.tobytes() + self.weights.tobytes()
-
 
 def run_vertical(settings: Settings, codebooks: Codebooks, stream: Stream) -> Asking[VerticalFinding]:
     """Find centres.
@@ -60,7 +56,7 @@ def run_vertical(settings: Settings, codebooks: Codebooks, stream: Stream) -> As
     codebooks
         Public by now.
     stream
-        Common to all roles. It decides where clusterings of cells start, random centres, and what replaces centres
+        Common to all parties. It decides where clusterings of cells start, random centres, and what replaces centres
         that are equal. The noise of a release never comes from it.
     """
     if settings.start == "synopsis":

@@ -30,7 +30,6 @@ from cloister.privacy.release import NoiseDuty
 from cloister.protocols.vertical.agreement import VerticalAgreement
 from cloister.protocols.vertical.attack_views import Observed, ReadErrors, View, read_answer_errors, read_fresh_errors
 from cloister.protocols.vertical.computing import ComputingParty
-from cloister.protocols.vertical.contents import unpack_answer
 from cloister.protocols.vertical.coordinator import coordinate_vertical
 from cloister.protocols.vertical.holder import HolderParty
 from cloister.protocols.vertical.messages import CODEC
@@ -40,7 +39,7 @@ from cloister.protocols.vertical.query import Query
 from cloister.protocols.vertical.relayed import Opened, Said
 from cloister.protocols.vertical.uploads import Receiver
 from cloister.records import FloatArray, IntArray
-from cloister.roles import Message, Seat
+from cloister.roles import Seat
 from cloister.runtime import run_local
 
 _RECORDS = 64  # made up: noise does not depend on how many there are, and one ciphertext holds them all
@@ -169,6 +168,7 @@ class VerticalSessions:
         coordinator = coordinate_vertical(agreement, session=session)
         run_local(coordinator, parties, codec=CODEC, session=session, threads=1)
         alice = parties[agreement.computing - 1]
+        assert isinstance(alice, _Computing)
         key_holder = parties[agreement.key_holders[0] - 1]
         return Observed(
             codebooks=alice.codebooks,
@@ -197,7 +197,7 @@ def find_shares(
 
 
 class _Watched(VerticalParty):
-    """A party whose last record may be missing, and whose questions are kept.
+    """A party whose last record may be missing.
 
     ``columns`` are of the records that are there, one less than the public number or all of them. A missing one is a
     place of which nothing is known, encrypted as zeros and never weighted.
@@ -209,19 +209,20 @@ class _Watched(VerticalParty):
         places = np.zeros((agreement.settings.records, columns.shape[1]))
         super().__init__(seat, agreement, places, duty=duty)
         self._columns = columns
-        self.queries: list[Query] = []
-
-    def handle(self, request: Message) -> Message:
-        """Answer one request; keep a question that is new after it."""
-        reply = super().handle(request)
-        follower = self._follower
-        if follower is not None and follower.finding is None and len(self.queries) == len(follower.totals):
-            self.queries.append(follower.query)
-        return reply
 
 
 class _Computing(_Watched, ComputingParty):
-    """Alice, watched."""
+    """Alice, watched: her questions are kept."""
+
+    def __init__(
+        self, seat: Seat, agreement: VerticalAgreement, columns: FloatArray, *, duty: NoiseDuty | None = None
+    ) -> None:
+        super().__init__(seat, agreement, columns, duty=duty)
+        self.queries: list[Query] = []
+
+    def _compute(self) -> bytes:
+        self.queries.append(self.inquiry.query)
+        return super()._compute()
 
 
 class _Holder(_Watched, HolderParty):
@@ -254,13 +255,9 @@ class _Holder(_Watched, HolderParty):
         return said
 
     def _decrypt(self, opened: Opened) -> Said:
-        asked, digest, length = self._asked, self._require_follower().digest, self._require_follower().query.length
+        _, batch = self._read_asked(opened)
         said = super()._decrypt(opened)
-        agreement = self._agreement
-        if agreement.is_seeded and asked is not None:
-            batch = unpack_answer(
-                asked, digest, parameters=agreement.parameters, length=length, bits=agreement.switch_bits
-            )
+        if self._agreement.is_seeded:
             assert isinstance(batch, SmallLweBatch)
             assert self._keys is not None
             self._answers.append(read_answer_errors(self._keys, batch))

@@ -12,8 +12,7 @@ from math import ceil, prod, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.crypto import encode_context
-from cloister.kmeans import nearest
+from cloister.kmeans.kernel import nearest
 from cloister.privacy.mechanisms import Release
 from cloister.protocols.synopsis.extent import Box
 from cloister.protocols.vertical.layout import cut_axes, join_reps
@@ -80,11 +79,6 @@ class Codebook:
             return np.zeros(points.shape, dtype=np.int64)
         return round_to_length((points - self.reps[cells]) * self.units, self.residual_radius)
 
-    def to_bytes(self) -> bytes:
-        """Everything that the roles must agree on about it."""
-        arrays = (self.reps.tobytes(), self.weights.tobytes())
-        return encode_context(self.units, repr(self.residual_radius), repr(self.variance), repr(self.bins), *arrays)
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Codebooks:
@@ -107,10 +101,6 @@ class Codebooks:
     def residual_radius(self) -> int | None:
         """Of the only holder that may have residuals; 0: none."""
         return self.holders[0].residual_radius if len(self.holders) == 1 else 0
-
-    def to_bytes(self) -> bytes:
-        """Everything that the roles must agree on about them."""
-        return b"".join(own.to_bytes() for own in (self.alice, *self.holders))
 
 
 def grid_codebook(settings: Settings, box: Box, *, cells: int, residuals: bool) -> Codebook:

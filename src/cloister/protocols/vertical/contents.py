@@ -6,6 +6,7 @@ A box comes from a party that holds its key, so anything wrong inside comes from
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import isfinite
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -27,8 +28,10 @@ from cloister.lattice.packing import count_bytes, pack_residues, pack_words, unp
 from cloister.lattice.parameters import Parameters
 from cloister.lattice.relinearisation import RelinearisationKey, expand_key_masks
 from cloister.protocols.vertical.agreement import VerticalAgreement
+from cloister.protocols.vertical.algorithm import VerticalFinding
 from cloister.protocols.vertical.codebook import Codebook
 from cloister.protocols.vertical.settings import ALICE, Settings
+from cloister.protocols.vertical.stated import Stated
 from cloister.records import IntArray
 from cloister.wire import Array
 
@@ -64,6 +67,23 @@ class PostedKeys(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tru
     relinearisation: bytes | None = None
 
 
+class Asked(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What key holders are asked to decrypt: which query it answers, and the answer's masks and bodies."""
+
+    query: Stated
+    answer: bytes
+
+
+class PostedResult(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What the session ends with: the last totals, and what the computing party found."""
+
+    totals: bytes
+    centres: Array
+    weights: Array
+    weight_noise: Annotated[float, Meta(ge=0)]
+    centre_noise: Annotated[float, Meta(ge=0)]
+
+
 def encode(content: Struct) -> bytes:
     """Return a structured content as bytes."""
     return msgspec.msgpack.encode(content)
@@ -77,6 +97,16 @@ def decode_prepared(raw: bytes) -> Prepared:
 def decode_keys(raw: bytes) -> PostedKeys:
     """Read a public key or a share of one."""
     return _decode(raw, PostedKeys)
+
+
+def decode_asked(raw: bytes) -> Asked:
+    """Read what is to be decrypted."""
+    return _decode(raw, Asked)
+
+
+def decode_result(raw: bytes) -> PostedResult:
+    """Read the last totals and the result."""
+    return _decode(raw, PostedResult)
 
 
 def pack_codebook(codebook: Codebook) -> PostedCodebook:
@@ -116,21 +146,47 @@ def unpack_codebook(posted: PostedCodebook, settings: Settings, party: int) -> C
     )
 
 
-def pack_answer(batch: LweBatch | SmallLweBatch, digest: bytes) -> bytes:
-    """Write an answer: a digest of its question, its masks, its bodies."""
+def pack_result(totals: IntArray, finding: VerticalFinding) -> PostedResult:
+    """Write the last totals and the result."""
+    return PostedResult(
+        pack_totals(totals),
+        Array.of(finding.centres),
+        Array.of(finding.weights),
+        finding.weight_noise,
+        finding.centre_noise,
+    )
+
+
+def unpack_result(posted: PostedResult, settings: Settings) -> VerticalFinding:
+    """Read the result: only one that the settings allow."""
+    k = settings.clusters
+    centres = np.ascontiguousarray(posted.centres.to_numpy(np.float64, k, settings.dimensions))
+    weights = np.ascontiguousarray(posted.weights.to_numpy(np.float64, k))
+    inside = (np.abs(centres) <= 1).all() and len(np.unique(centres, axis=0)) == k
+    if not inside or (weights < 0).any() or not isfinite(posted.weight_noise) or not isfinite(posted.centre_noise):
+        raise RemoteProtocolError(
+            "a result must have different centres within the bounds, weights of at least 0 and finite noise; it does "
+            "not."
+        )
+    return VerticalFinding(
+        centres=centres,
+        weights=weights,
+        weight_noise=posted.weight_noise,
+        centre_noise=posted.centre_noise,
+        rounds=settings.rounds_made,
+    )
+
+
+def pack_answer(batch: LweBatch | SmallLweBatch) -> bytes:
+    """Write an answer: its masks, its bodies."""
     if isinstance(batch, SmallLweBatch):
-        return digest + pack_words(batch.masks, batch.bits) + pack_words(batch.bodies, batch.bits)
+        return pack_words(batch.masks, batch.bits) + pack_words(batch.bodies, batch.bits)
     primes = batch.parameters.primes
-    return digest + pack_residues(batch.masks, primes) + pack_residues(batch.bodies, primes)
+    return pack_residues(batch.masks, primes) + pack_residues(batch.bodies, primes)
 
 
-def unpack_answer(
-    raw: bytes, digest: bytes, *, parameters: Parameters, length: int, bits: int | None
-) -> LweBatch | SmallLweBatch | None:
-    """Read an answer of so many numbers, modulo 2^bits or, where that is None, modulo q; None: to another question."""
-    if raw[: len(digest)] != digest:
-        return None
-    raw = raw[len(digest) :]
+def unpack_answer(raw: bytes, *, parameters: Parameters, length: int, bits: int | None) -> LweBatch | SmallLweBatch:
+    """Read an answer of so many numbers, modulo 2^bits or, where that is None, modulo q."""
     places = np.arange(length)
     secrets = np.zeros(length, dtype=np.int64)
     if bits is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from cloister.protocols.vertical.contents import (
     SEED_BYTES,
     PostedKeys,
     add_rounds,
+    decode_asked,
+    decode_result,
     encode,
     find_posts,
     pack_round_share,
@@ -30,12 +32,16 @@ from cloister.protocols.vertical.contents import (
     read_coins,
     read_public_keys,
     unpack_answer,
+    unpack_result,
+    unpack_totals,
 )
-from cloister.protocols.vertical.noise import draw_share
-from cloister.protocols.vertical.party import VerticalParty, raise_diverged
+from cloister.protocols.vertical.noise import pay_share
+from cloister.protocols.vertical.party import VerticalParty
+from cloister.protocols.vertical.query import Part
 from cloister.protocols.vertical.relayed import Opened, Said
+from cloister.protocols.vertical.stated import derive_parts
 from cloister.protocols.vertical.uploads import Sender
-from cloister.records import FloatArray
+from cloister.records import FloatArray, IntArray
 from cloister.roles import Seat
 
 
@@ -71,7 +77,7 @@ class HolderParty(VerticalParty):
         self._products: RelinearisationHolder | None = None
         self._guard = DecryptionGuard(max(1, self._agreement.answers))
         self._received: dict[int, bytes] = {}  # key shares, by sender
-        self._asked: bytes | None = None  # the answer that we are to decrypt next
+        self._asked: tuple[int, bytes] | None = None  # what we are to decrypt next, and in which pass
 
     def close(self) -> None:
         """Overwrite the keys with zeros."""
@@ -101,7 +107,7 @@ class HolderParty(VerticalParty):
             "relinearise": self._share_product_key,
             "combine": self._combine_product_key,
             "upload": self._upload,
-            "attend": lambda _: Said(),
+            "attend": self._attend,
             "decrypt": self._decrypt,
             "close": self._finish,
         }
@@ -114,7 +120,24 @@ class HolderParty(VerticalParty):
         assert self._toss is not None
         return Said(post=self._toss.opening)
 
+    def _read_progress(self, posts: Mapping[int, bytes]) -> None:
+        settings, schedule = self._agreement.settings, self._agreement.schedule
+        most, lengths = self._agreement.parameters.plaintext_modulus, settings.lengths
+        totals, found = [], self._found
+        for number, raw in sorted(posts.items()):
+            stage = schedule[number]
+            if stage.kind == "finish":
+                posted = decode_result(raw)
+                totals.append(unpack_totals(posted.totals, length=lengths[-1], most=most))
+                found = unpack_result(posted, settings)
+            elif stage.index:
+                totals.append(unpack_totals(raw, length=lengths[stage.index - 1], most=most))
+        self._totals += totals
+        self._found = found
+
     def _finish(self, _: Opened) -> Said:
+        if self._found is None:
+            raise RemoteProtocolError("the computing party must have posted the result at the end; it has not.")
         self._finished = True
         self.close()
         return Said()
@@ -175,16 +198,14 @@ class HolderParty(VerticalParty):
         return Said(letters={self._agreement.computing: self._sender.encrypt_upload(opened.stage.index)})
 
     def _take_letters(self, opened: Opened) -> None:
-        """Keep the last answer, and what other key holders sent us of their secrets.
+        """Keep what other key holders sent us of their secrets.
 
-        With all of these, we have our point of the common secret. What we already have is skipped.
+        With all of them we have our point of the common secret. What we have had before is passed over.
         """
         agreement = self._agreement
         for (stage, sender), raw in sorted(opened.letters.items()):
-            kind = agreement.schedule[stage].kind
-            if kind == "compute" and sender == agreement.computing:
-                self._asked = raw
-            elif kind == "keys" and sender in agreement.key_holders and self._points is None:
+            is_share = agreement.schedule[stage].kind == "keys" and sender in agreement.key_holders
+            if is_share and self._points is None:
                 self._received[sender] = raw
         if self._received and len(self._received) == len(agreement.key_holders) - 1:
             assert agreement.threshold is not None
@@ -200,35 +221,72 @@ class HolderParty(VerticalParty):
             self._own_split.fill(0)
             self._own_split = None
 
-    def _decrypt(self, opened: Opened) -> Said:
-        """Decrypt an answer, or give our share of it, with our share of the noise."""
-        agreement, follower = self._agreement, self._require_follower()
-        if self._asked is None:
-            raise RemoteProtocolError("an answer must come before it is decrypted, and is decrypted once; none did.")
-        query, parameters = follower.query, agreement.parameters
-        bits = None if agreement.is_collective else agreement.switch_bits
-        batch = unpack_answer(self._asked, follower.digest, parameters=parameters, length=query.length, bits=bits)
-        if batch is None:
-            raise_diverged()
-        self._asked = None
-        noise = np.zeros(query.length, dtype=np.int64)
-        if isinstance(batch, SmallLweBatch):
-            self._guard.admit(batch.masks.view(np.uint32))  # refuses before anything is paid
-        if self._duty is not None:
-            for part in query.parts:
-                self._duty.charger.charge(part.release(agreement.settings))
-            noise = draw_share(agreement.settings, query, self._duty.sampler)
-        if isinstance(batch, LweBatch):
-            share = self._share(batch, opened, noise.tolist())
-            return Said(letters={agreement.computing: pack_share(share, parameters, opened.members)})
-        assert isinstance(batch, SmallLweBatch)
-        assert self._keys is not None
-        exact = np.array(decrypt_lwe(self._keys, batch), dtype=np.int64)
-        t = parameters.plaintext_modulus
-        totals = (exact + noise + t // 2) % t - t // 2
-        return Said(letters={agreement.computing: pack_totals(totals)})
+    def _attend(self, opened: Opened) -> Said:
+        """Say that we are there, and keep what we shall be asked to decrypt."""
+        self._asked = self._find_asked(opened)
+        return Said()
 
-    def _share(self, batch: LweBatch, opened: Opened, noise: list[int]) -> Residues:
+    def _find_asked(self, opened: Opened) -> tuple[int, bytes] | None:
+        """Return what the computing party asked last, and in which pass: just now, or in a turn before."""
+        letters = {
+            self._agreement.schedule[stage].index: raw
+            for (stage, sender), raw in opened.letters.items()
+            if sender == self._agreement.computing and self._agreement.schedule[stage].kind == "compute"
+        }
+        return max(letters.items()) if letters else self._asked
+
+    def _decrypt(self, opened: Opened) -> Said:
+        """Decrypt an answer, or give our share of it, with our share of the noise.
+
+        Everything is checked before anything is charged or drawn: a request that is refused costs nothing, and the
+        true one is answered afterwards.
+        """
+        agreement = self._agreement
+        parts, batch = self._read_asked(opened)
+
+        def pay() -> IntArray:
+            return pay_share(agreement.settings, parts, self._duty)
+
+        if isinstance(batch, LweBatch):
+            share = self._share(batch, opened, lambda: pay().tolist())
+            said = pack_share(share, agreement.parameters, opened.members)
+        else:
+            said = pack_totals(self._open(batch, pay))
+        self._asked = None
+        return Said(letters={agreement.computing: said})
+
+    def _read_asked(self, opened: Opened) -> tuple[tuple[Part, ...], LweBatch | SmallLweBatch]:
+        """Return what is to be paid for, and what is to be decrypted, of the answer that belongs to this stage."""
+        agreement, index = self._agreement, opened.stage.index
+        if len(opened.members) != agreement.decryptors or self.number not in opened.members:
+            raise RemoteProtocolError(
+                f"{agreement.decryptors} key holders must decrypt an answer, this one among them; the relay names "
+                f"{len(opened.members)}."
+            )
+        found = self._find_asked(opened)
+        if found is None or found[0] != index:
+            raise RemoteProtocolError("an answer must come before it is decrypted, and is decrypted once; none did.")
+        asked = decode_asked(found[1])
+        parts = derive_parts(asked.query, agreement.settings, self.codebooks, agreement.queries[index])
+        batch = unpack_answer(
+            asked.answer,
+            parameters=agreement.parameters,
+            length=agreement.settings.lengths[index],
+            bits=None if agreement.is_collective else agreement.switch_bits,
+        )
+        return parts, batch
+
+    def _open(self, batch: SmallLweBatch, pay: Callable[[], IntArray]) -> IntArray:
+        """Return the plaintexts with our share of the noise, centred."""
+        if self._keys is None:
+            raise RemoteProtocolError("a key must be made before anything is decrypted; it was not.")
+        self._guard.admit(batch.masks.view(np.uint32))
+        noise, t = pay(), self._agreement.parameters.plaintext_modulus
+        exact = np.array(decrypt_lwe(self._keys, batch), dtype=np.int64)
+        total: IntArray = (exact + noise + t // 2) % t - t // 2
+        return total
+
+    def _share(self, batch: LweBatch, opened: Opened, noise: Callable[[], list[int]]) -> Residues:
         agreement = self._agreement
         if agreement.threshold is None:
             assert self._keys is not None

@@ -11,10 +11,11 @@ parties, and letters, for one. The stages, in order, are public and the same for
     relinearise, combine   key holders   keys for products of ciphertexts (joint cells under a collective key only)
     upload 1, 2, ...       holders       their encrypted cells, to the computing party
     for each query:
-        compute            Alice         the encrypted statistics, to the key holders; the last totals, to all
-        attend             key holders   who is present (with a threshold only)
+        compute            Alice         what she asks, and the encrypted statistics, to the key holders;
+                                         the last totals, to all
+        attend             key holders   who is there (with a threshold only)
         decrypt            key holders   the noisy statistics, or shares of them, to Alice
-    finish                 Alice         the last totals, to all
+    finish                 Alice         the last totals and the result, to all
     close                  the others    everyone has the result
 """
 

@@ -10,6 +10,7 @@ equation about its weights w, and so about its columns. Two ways to hide it:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, log, sqrt
 
@@ -17,9 +18,10 @@ import numpy as np
 
 from cloister.lattice.sampling import ERROR_STD
 from cloister.privacy.mechanisms import DiscreteGaussian, Release
+from cloister.privacy.release import NoiseDuty
 from cloister.privacy.samplers import Sampler
 from cloister.privacy.units import Sensitivity
-from cloister.protocols.vertical.query import LloydQuery, Query
+from cloister.protocols.vertical.query import LloydQuery, Part, Query
 from cloister.protocols.vertical.settings import Settings
 from cloister.records import IntArray
 
@@ -27,15 +29,24 @@ STATISTICAL_BITS = 40
 _FAILURE_LOG = 60 * log(2)  # the bound on a record's errors fails for one record with probability below 2^-60
 
 
-def draw_share(settings: Settings, query: Query, sampler: Sampler) -> IntArray:
+def draw_share(settings: Settings, parts: Sequence[Part], sampler: Sampler) -> IntArray:
     """What one holder of noise adds to a total: a draw for each part, in order."""
     drawn = [
         np.zeros(part.length, dtype=np.int64)
         if part.sigma is None
         else sampler.draw(settings.share_of(part.sigma), part.length)
-        for part in query.parts
+        for part in parts
     ]
     return np.concatenate(drawn)
+
+
+def pay_share(settings: Settings, parts: Sequence[Part], duty: NoiseDuty | None) -> IntArray:
+    """Charge one holder of noise for all parts, then draw what it adds; zeros without a budget."""
+    if duty is None:
+        return np.zeros(sum(part.length for part in parts), dtype=np.int64)
+    for part in parts:
+        duty.charger.charge(part.release(settings))
+    return draw_share(settings, parts, duty.sampler)
 
 
 @dataclass(frozen=True, kw_only=True)

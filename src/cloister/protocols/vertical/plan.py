@@ -15,7 +15,7 @@ from cloister.protocols.vertical.leakage import describe_leakage, describe_who_a
 from cloister.protocols.vertical.noise import STATISTICAL_BITS, ChargedFlood
 from cloister.protocols.vertical.options import PartyRoles, assign_roles, options_of
 from cloister.protocols.vertical.settings import HOLDERS_MOST, Settings
-from cloister.protocols.vertical.traffic import list_lengths, measure_links
+from cloister.protocols.vertical.traffic import measure_links
 
 _WORD_BYTES = 4
 _SUM_BYTES = 24
@@ -70,7 +70,7 @@ def count_memory(agreement: VerticalAgreement) -> int:
     parameters = agreement.parameters
     polynomial = len(parameters.primes) * parameters.degree
     ciphertexts = 2 * _WORD_BYTES * polynomial * agreement.bodies * agreement.blocks
-    return ciphertexts + _SUM_BYTES * polynomial * max(list_lengths(agreement.settings))
+    return ciphertexts + _SUM_BYTES * polynomial * max(agreement.settings.lengths)
 
 
 def _describe_links(job: Job, agreement: VerticalAgreement, carried: Sequence[PartyBytes]) -> tuple[PartyLink, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil, log2
-from typing import Any
 
 import msgspec
 
@@ -100,7 +99,7 @@ class Vertical(Clustering[VerticalSession]):
         return "columns of the same records are split across organisations, which no other protocol supports."
 
     def seat(
-        self, agreed: VerticalSession, seat: Seat, own: OwnInput, *, duty: NoiseDuty | None = None, cache: Any = None
+        self, agreed: VerticalSession, seat: Seat, own: OwnInput, *, duty: NoiseDuty | None = None
     ) -> VerticalParty:
         """Seat one party: the one that computes, or one that encrypts, decrypts, or both."""
         agreement = agreed.agreement

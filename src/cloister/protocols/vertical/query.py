@@ -10,7 +10,6 @@ from typing import TypeVar
 
 import numpy as np
 
-from cloister.crypto import encode_context
 from cloister.errors import LocalProtocolError
 from cloister.privacy.mechanisms import Release
 from cloister.privacy.units import Sensitivity
@@ -18,6 +17,7 @@ from cloister.protocols.vertical.settings import Settings
 from cloister.records import FloatArray, IntArray
 
 LONGEST_MOST = 2**20
+HISTOGRAM = "joint histogram"
 
 
 def round_to_length(vectors: FloatArray, longest: int | None) -> IntArray:
@@ -99,6 +99,30 @@ class Part:
         )
 
 
+def list_histogram_parts(length: int, sigma: float | None) -> tuple[Part, ...]:
+    """A record is in one of Alice's cells and in one group: it adds 1 to one number."""
+    return (Part(name=HISTOGRAM, length=length, touched=1, l2_squared=1, sigma=sigma),)
+
+
+def list_round_parts(
+    name: str,
+    *,
+    clusters: int,
+    dimensions: int,
+    radius_alice: int | None,
+    radius_encrypted: int | None,
+    sigma_sum: float | None,
+    sigma_count: float | None,
+) -> tuple[Part, ...]:
+    """A record adds its offsets, |a|^2 + |b|^2, to one cluster's d sums, and 1 to its count; None: not clipped."""
+    k, d = clusters, dimensions
+    l2_squared = (radius_alice or 0) ** 2 + (radius_encrypted or 0) ** 2
+    return (
+        Part(name=f"{name}: sums of offsets", length=k * d, touched=d, l2_squared=l2_squared, sigma=sigma_sum),
+        Part(name=f"{name}: counts", length=k, touched=1, l2_squared=1, sigma=sigma_count),
+    )
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class HistogramQuery:
     """How many records are in each combination of a cell of Alice's and a group of encrypted cells.
@@ -120,7 +144,7 @@ class HistogramQuery:
     @property
     def name(self) -> str:
         """What is released, in plain words."""
-        return "joint histogram"
+        return HISTOGRAM
 
     @cached_property
     def groups(self) -> int:
@@ -134,12 +158,8 @@ class HistogramQuery:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """A record is in one cell of Alice's and in one group: it adds 1 to one number."""
-        return (Part(name=self.name, length=self.length, touched=1, l2_squared=1, sigma=self.sigma),)
-
-    def to_bytes(self) -> bytes:
-        """Everything that the roles must agree on about it."""
-        return encode_context(self.name, self.alice_cells, self.group_of.tobytes(), repr(self.sigma))
+        """What it releases, and at what noise."""
+        return list_histogram_parts(self.length, self.sigma)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -215,25 +235,22 @@ class LloydQuery:
         return (self.radius_alice or 0) ** 2 + (self.radius_encrypted or 0) ** 2
 
     @property
-    def parts(self) -> tuple[Part, Part]:
-        """A record adds its offsets to one cluster's d sums, and 1 to that cluster's count."""
-        k, d = self.clusters, self.dimensions
-        sums, counts = f"{self.name}: sums of offsets", f"{self.name}: counts"
-        return (
-            Part(name=sums, length=k * d, touched=d, l2_squared=self.l2_squared, sigma=self.sigma_sum),
-            Part(name=counts, length=k, touched=1, l2_squared=1, sigma=self.sigma_count),
+    def parts(self) -> tuple[Part, ...]:
+        """What it releases, and at what noise: sums, then counts."""
+        return list_round_parts(
+            self.name,
+            clusters=self.clusters,
+            dimensions=self.dimensions,
+            radius_alice=self.radius_alice,
+            radius_encrypted=self.radius_encrypted,
+            sigma_sum=self.sigma_sum,
+            sigma_count=self.sigma_count,
         )
 
     def split_total(self, total: IntArray) -> tuple[IntArray, IntArray]:
         """Return the sums, (k, d), and the counts, (k,)."""
         k, d = self.clusters, self.dimensions
         return total[: k * d].reshape(k, d), total[k * d :]
-
-    def to_bytes(self) -> bytes:
-        """Everything that the roles must agree on about it."""
-        arrays = (self.centres.tobytes(), self.origins.tobytes(), self.constants.tobytes())
-        scales = (self.radius_alice, self.radius_encrypted, self.sigma_sum, self.sigma_count)
-        return encode_context(self.name, self.units, *arrays, *map(repr, scales))
 
 
 Query = HistogramQuery | LloydQuery

@@ -97,7 +97,7 @@ def rehearse_vertical(
         total = exact_total(query, records, codebooks)
         if not settings.is_exact:
             for sampler in samplers:
-                total += draw_share(settings, query, sampler)
+                total += draw_share(settings, query.parts, sampler)
         totals.append(total)
         try:
             query = asking.send(total)

@@ -377,6 +377,12 @@ class Settings:
         groups = prod(prod(self.groups_of(holder)) for holder in range(len(self.columns_encrypted)))
         return self.shape_of(ALICE).cells * groups
 
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """How many numbers each pass asks for."""
+        histogram = (self.histogram_length,) if self.start == "synopsis" else ()
+        return (*histogram, *[self.clusters * (self.dimensions + 1)] * self.rounds_made)
+
     # Noise and sizes of numbers.
 
     def sigma_for(self, l2_squared: int, rho: float) -> float:

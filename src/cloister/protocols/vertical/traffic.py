@@ -17,22 +17,27 @@ from cloister.lattice.lwe import LweBatch, SmallLweBatch
 from cloister.lattice.ntt import Residues
 from cloister.lattice.packing import pack_residues
 from cloister.protocols.vertical.agreement import VerticalAgreement
+from cloister.protocols.vertical.algorithm import VerticalFinding
 from cloister.protocols.vertical.contents import (
     SEED_BYTES,
+    Asked,
     PostedCodebook,
     PostedKeys,
     Prepared,
     encode,
     pack_answer,
+    pack_result,
     pack_round_share,
     pack_share,
     pack_totals,
 )
 from cloister.protocols.vertical.coordinator import coordinate_vertical
 from cloister.protocols.vertical.messages import CODEC, Stage
-from cloister.protocols.vertical.party import DIGEST_BYTES
+from cloister.protocols.vertical.query import HISTOGRAM
 from cloister.protocols.vertical.relayed import Opened, RelayedParty, Said
 from cloister.protocols.vertical.settings import ALICE, Settings
+from cloister.protocols.vertical.stated import StatedHistogram, StatedRound
+from cloister.records import IntArray
 from cloister.roles import Seat
 from cloister.wire import Array
 
@@ -42,9 +47,8 @@ _COMMITMENT_BYTES = 32
 def measure_links(agreement: VerticalAgreement) -> tuple[PartyBytes, ...]:
     """Return what each party's link carries if nobody drops out, in the order of their numbers.
 
-    It is what a run counts, to the last byte, if all codebooks are grids. After a private k-means, the joint
-    histogram may have a few numbers less. Sessions with one and two uploads, and with one and two rounds, show what
-    each further one adds; that a stage's number takes one more byte from the 128th on is ignored.
+    It is what a run counts, to the last byte. Sessions with one and two uploads, and with one and two rounds, tell what
+    each further one adds; that a stage's number takes a byte more from the 128th on is left out.
     """
 
     def measure_rounds(rounds: int) -> tuple[PartyBytes, ...]:
@@ -55,12 +59,6 @@ def measure_links(agreement: VerticalAgreement) -> tuple[PartyBytes, ...]:
 
     rounds = agreement.settings.rounds_made
     return measure_rounds(1) if rounds == 1 else extend(measure_rounds(1), measure_rounds(2), rounds)
-
-
-def list_lengths(settings: Settings) -> tuple[int, ...]:
-    """How many numbers each pass asks for."""
-    histogram = (settings.histogram_length,) if settings.start == "synopsis" else ()
-    return (*histogram, *[settings.clusters * (settings.dimensions + 1)] * settings.rounds_made)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,7 +116,7 @@ class _HollowParty(RelayedParty):
             "upload": self._upload,
             "compute": self._compute,
             "decrypt": self._decrypt,
-            "finish": lambda opened: Said(post=self._encode_totals(self._count_asked(opened) - 1)),
+            "finish": self._finish,
         }
         action = actions.get(opened.stage.kind)
         return Said() if action is None else action(opened)
@@ -161,7 +159,7 @@ class _HollowParty(RelayedParty):
     def _compute(self, opened: Opened) -> Said:
         """The answer to all who hold keys, and the totals of the pass before to everyone."""
         agreement, parameters = self._agreement, self._agreement.parameters
-        length = list_lengths(agreement.settings)[opened.stage.index]
+        length = agreement.settings.lengths[opened.stage.index]
         places, shape = np.arange(length), (length, len(parameters.primes), parameters.degree)
         batch: LweBatch | SmallLweBatch
         if agreement.is_collective:
@@ -181,29 +179,34 @@ class _HollowParty(RelayedParty):
                 mask_of=places,
                 secret_of=np.zeros_like(places),
             )
-        answer = pack_answer(batch, bytes(DIGEST_BYTES))
-        return Said(
-            post=self._encode_totals(opened.stage.index - 1), letters=dict.fromkeys(agreement.key_holders, answer)
-        )
+        scale = None if agreement.settings.is_exact else 1.0
+        is_histogram = agreement.queries[opened.stage.index] == HISTOGRAM
+        stated = StatedHistogram(scale) if is_histogram else StatedRound(scale, scale, scale, scale)
+        answer = encode(Asked(stated, pack_answer(batch)))
+        totals = None if opened.stage.index == 0 else pack_totals(self._count_zeros(opened.stage.index - 1))
+        return Said(post=totals, letters=dict.fromkeys(agreement.key_holders, answer))
 
     def _decrypt(self, opened: Opened) -> Said:
         agreement, parameters = self._agreement, self._agreement.parameters
-        length = list_lengths(agreement.settings)[opened.stage.index]
-        letter = pack_totals(np.zeros(length, dtype=np.int64))
+        length = agreement.settings.lengths[opened.stage.index]
+        letter = pack_totals(self._count_zeros(opened.stage.index))
         if agreement.is_collective:
             share = np.zeros((length, len(parameters.primes)), dtype=np.uint32)
             letter = pack_share(share, parameters, opened.members)
         return Said(letters={agreement.computing: letter})
 
-    def _count_asked(self, opened: Opened) -> int:
-        """How many passes this session has."""
-        return sum(stage.kind == "compute" for stage in self._agreement.schedule)
-
-    def _encode_totals(self, index: int) -> bytes | None:
-        """The totals of a pass; None before the first."""
-        return (
-            None if index < 0 else pack_totals(np.zeros(list_lengths(self._agreement.settings)[index], dtype=np.int64))
+    def _finish(self, _: Opened) -> Said:
+        settings = self._agreement.settings
+        k, d = settings.clusters, settings.dimensions
+        asked = sum(stage.kind == "compute" for stage in self._agreement.schedule)
+        nothing = VerticalFinding(
+            centres=np.zeros((k, d)), weights=np.zeros(k), weight_noise=0.0, centre_noise=0.0, rounds=0
         )
+        return Said(post=encode(pack_result(self._count_zeros(asked - 1), nothing)))
+
+    def _count_zeros(self, index: int) -> IntArray:
+        """The totals of a pass."""
+        return np.zeros(self._agreement.settings.lengths[index], dtype=np.int64)
 
 
 def _imagine_codebook(settings: Settings, party: int) -> PostedCodebook:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from cloister.crypto import Entropy
@@ -31,9 +29,7 @@ class LabelRoles(Roles[LabelsAgreement]):
         """The messages of a vertical session."""
         return CODEC
 
-    def seat(
-        self, agreed: LabelsAgreement, seat: Seat, own: OwnInput, *, duty: NoiseDuty | None = None, cache: Any = None
-    ) -> LabelsParty:
+    def seat(self, agreed: LabelsAgreement, seat: Seat, own: OwnInput, *, duty: NoiseDuty | None = None) -> LabelsParty:
         """Seat one party."""
         kind = LabelsComputing if seat.number == agreed.computing else LabelsHolder
         return kind(seat, agreed, gather_columns(own.records))
