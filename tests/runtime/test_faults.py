@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cloister.errors import CloisterError, ConfigError, TooFewPartiesError
+from cloister.errors import CloisterError, ConfigError, DivergedError, TooFewPartiesError
 from cloister.runtime import Fault, FaultKind
 from tests.protocols.multiparty_lloyd.oracle import plain_lloyd
 from tests.protocols.multiparty_lloyd.sessions import make_session
@@ -94,9 +94,16 @@ def test_faulty_runs_are_reproducible(plan):
 @pytest.mark.parametrize("kind", FaultKind)
 @pytest.mark.parametrize("step", range(8))
 def test_each_fault_alone_is_survived_by_the_others(kind, step):
-    """One party's trouble never stops the rest; the party itself is out only where it must be."""
+    """One party's trouble never stops the rest; the party itself is out only where it must be.
+
+    A bit that flips in a sum or a vector on its way is noticed: the session ends, as nobody knows whose it was.
+    """
     session = build("masked-sum-count")
-    run, parties = session.run(faults=[Fault(kind, 3, step)])
+    try:
+        run, parties = session.run(faults=[Fault(kind, 3, step)])
+    except (DivergedError, TooFewPartiesError):
+        assert kind in CORRUPTING
+        return
     harmless = kind in (FaultKind.DUPLICATE_REPLY, FaultKind.DUPLICATE_REQUEST, FaultKind.REORDER)
     assert parties[0].finished
     assert all({1, 2, 4} <= set(members) for members in run.result.members)
@@ -116,7 +123,7 @@ def test_a_crashed_leader_is_replaced():
 def test_a_party_that_lost_its_memory_cannot_answer_and_harms_nobody():
     run, parties = build("masked-sum-count").run(faults=[Fault(FaultKind.RESTART, 2, 5)])
     assert run.result.members == ((1, 2, 3, 4), (1, 2, 3, 4), (1, 3, 4), (1, 3, 4))
-    assert any("seed must be agreed" in entry.reason for entry in run.rejected)
+    assert any("a session opens with" in entry.reason for entry in run.rejected)
     assert parties[0].finished
 
 
