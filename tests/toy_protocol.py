@@ -110,7 +110,7 @@ class Mean(Clustering[Agreed]):
     def codec(self, agreed):
         return CODEC
 
-    def seat(self, agreed, seat, own, *, duty=None, cache=None):
+    def seat(self, agreed, seat, own, *, duty=None):
         return MeanParty(agreed, own.records, duty)
 
     def coordinate(self, agreed, *, session, entropy, duty=None):

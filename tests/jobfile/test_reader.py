@@ -83,7 +83,7 @@ PRIVATE: list[tuple[str, int, list[str]]] = [
         ["protocol.assignment", "does not take it"],
     ),
     ("placement = 'cloud'\n" + BUDGET, 5, ["protocol.placement", "one of aggregator, joint, local, shared", "cloud"]),
-    ("placement = 'shared'\n" + BUDGET, 2, ["protocol.colluding_max", "at least 1"]),
+    ("masks = 'twice'\n" + BUDGET, 5, ["protocol.masks", "one of common, double", "twice"]),
     ("colluding_max = 1\n" + BUDGET, 5, ["protocol.colluding_max", "shared", "Remove"]),
     ("placement = 'shared'\ncolluding_max = 2\n" + BUDGET, 6, ["protocol.colluding_max", "from 1 to 1"]),
     (BUDGET + "[ledger]\npath = ''\n", 9, ["ledger.path", "folder"]),

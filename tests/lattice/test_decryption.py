@@ -1,6 +1,7 @@
 """Collective decryption: all holders together, each mask once; shares are smudged and carry noise."""
 
 import hashlib
+from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -81,7 +82,7 @@ def test_each_holders_noise_is_added_to_the_plaintext(noise, plain):
     keys, public = make_holders(3, secrets=1)
     batch = make_answers(public, np.array(plain[:2])[:, None])
     noises = [noise[2 * number : 2 * number + 2] for number in range(3)]
-    shares = [share(key, batch, number, noise=noises[number]) for number, key in enumerate(keys)]
+    shares = [share(key, batch, number, noise=lambda own=noises[number]: own) for number, key in enumerate(keys)]
     assert combine_decryptions(batch, shares) == [plain[i] + sum(n[i] for n in noises) for i in range(2)]
 
 
@@ -153,10 +154,18 @@ def test_ciphertexts_of_another_ring_are_refused():
 
 def test_noise_must_be_one_integer_a_body():
     keys, public = make_holders(1)
-    guard = DecryptionGuard()
     with pytest.raises(LocalProtocolError, match="one integer for each of 2"):
-        share(keys[0], make_answers(public, np.array([[1, 2]])), noise=[1], guard=guard)
-    assert guard.masks_spent == 0
+        share(keys[0], make_answers(public, np.array([[1, 2]])), noise=lambda: [1])
+
+
+def test_no_noise_is_drawn_for_a_request_that_is_refused():
+    keys, public = make_holders(1)
+    guard, drawn = DecryptionGuard(), []
+    batch = make_answers(public, np.array([[1, 2]]))
+    for _ in range(2):
+        with suppress(RemoteProtocolError):
+            share(keys[0], batch, noise=lambda: drawn.append(1) or [0, 0], guard=guard)
+    assert drawn == [1]
 
 
 @settings(deadline=None, max_examples=60)

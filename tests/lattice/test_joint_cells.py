@@ -86,7 +86,7 @@ def test_sums_over_joint_cells_are_exact_and_their_errors_below_the_bound(counts
     assert error < plan.error_bound < error * 2.0**28
     bits = choose_smudge_bits(error_bound=plan.error_bound, room=plan.flood_reach_max, smudgers=holders)
     shares = [
-        share_decryption(key, batch, smudge_bits=bits, stream=stream, guard=DecryptionGuard(), noise=[11])
+        share_decryption(key, batch, smudge_bits=bits, stream=stream, guard=DecryptionGuard(), noise=lambda: [11])
         for key in keys
     ]
     assert combine_decryptions(batch, shares) == [wanted + 11 * holders]

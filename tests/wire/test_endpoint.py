@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloister.aggregation.seed_agreement import OpenSession, Ready
-from cloister.errors import LocalProtocolError, RemoteProtocolError
+from cloister.errors import DivergedError, LocalProtocolError, RemoteProtocolError
 from cloister.protocols.multiparty_lloyd import CODEC
 from cloister.roles import Ask
 from cloister.wire import CoordinatorEndpoint, PartyEndpoint
@@ -80,7 +80,7 @@ def test_a_round_is_answered_once_even_in_a_later_step(variant):
     request = coordinator.ask.requests[1]
     ends[1].receive(coordinator.frames()[1])
     again = CODEC.encode(request, session=SESSION, step=coordinator.step + 1, sender=0)
-    with pytest.raises(RemoteProtocolError, match="round must be from 2"):
+    with pytest.raises(RemoteProtocolError, match=r"round (must be from 2|after 1)"):
         ends[1].receive(again)
 
 
@@ -171,7 +171,7 @@ def test_hostile_frames_are_accepted_or_refused_and_a_refusal_changes_nothing(va
             coordinator.receive(number, hostile)
         else:
             ends[number].receive(mutate(coordinator.frames()[number], changes))
-    except RemoteProtocolError:
+    except (RemoteProtocolError, DivergedError):
         assert frames + play(coordinator, ends) == REFERENCE[variant]
 
 

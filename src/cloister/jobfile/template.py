@@ -66,8 +66,8 @@ k = {k}
 # [protocol]
 {_list_protocols()}
 # placement = "shared"             # every party adds a share of the noise, instead of the coordinator all of it
-# colluding_max = 1                # with shared: how many parties may reveal their shares to each other
-# min_parties = 3                  # the run aborts if fewer parties answer
+# colluding_max = 1                # with shared: so many parties may tell each other their shares (default: a third)
+# min_parties = 3                  # fewer answering parties abort the run
 
 # One ledger per party, in this folder: what its records have paid, over all jobs.
 # [ledger]

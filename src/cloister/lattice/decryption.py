@@ -18,7 +18,7 @@ earlier ones; that is what the smudge of every single answer is for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from math import ceil, log2
 
@@ -78,7 +78,7 @@ def share_decryption(
     smudge_bits: int,
     stream: Entropy,
     guard: DecryptionGuard,
-    noise: Sequence[int] | None = None,
+    noise: Callable[[], Sequence[int]] | None = None,
 ) -> Residues:
     """Return one holder's share for each body, residues (B, L).
 
@@ -95,7 +95,8 @@ def share_decryption(
     guard
         The holder's memory of what it answered.
     noise
-        Integers to add to the plaintexts, one for each body: a share of the privacy noise.
+        Gives integers to add to the plaintexts, one for each body: a share of the privacy noise. Called once every
+        check has passed, so that nothing is charged or drawn for a request that is refused.
 
     Raises
     ------
@@ -129,7 +130,7 @@ def smudge_phases(
     smudge_bits: int,
     stream: Entropy,
     guard: DecryptionGuard,
-    noise: Sequence[int] | None,
+    noise: Callable[[], Sequence[int]] | None,
 ) -> Residues:
     """Return weight <mask, secret> + smudge - delta noise for each body; ``weights`` (L,) come before the smudge."""
     level, ring = batch.parameters, batch.parameters.ring
@@ -141,18 +142,18 @@ def smudge_phases(
         raise RemoteProtocolError(f"a ciphertext must name one of the {len(secrets)} secrets; one does not.")
     if len(np.unique(pairs, axis=0)) < len(pairs):
         raise RemoteProtocolError("one mask and secret must belong to one body; some belong to two. Re-randomise each.")
-    if noise is not None and len(noise) != len(pairs):
-        raise LocalProtocolError(f"noise must be one integer for each of {len(pairs)} bodies; got {len(noise)}.")
     guard.admit(batch.masks)
+    drawn = [0] * len(pairs) if noise is None else noise()
+    if len(drawn) != len(pairs):
+        raise LocalProtocolError(f"noise must be one integer for each of {len(pairs)} bodies; got {len(drawn)}.")
     rows = reverse_secrets(ring, np.ascontiguousarray(secrets[:, :count]))
     phases = np.empty((len(pairs), count), dtype=np.uint32)
     _sum_phases(batch.masks, rows, batch.mask_of, batch.secret_of, phases, ring.prime_words, ring.constants)
     rows.fill(0)
     if weights is not None:
         phases = ring.scale(phases[:, :, None], weights)[:, :, 0]
-    added = draw_flood(stream, smudge_bits, len(pairs))
-    if noise is not None:
-        added = [smudge - level.delta * integer for smudge, integer in zip(added, noise, strict=True)]
+    smudges = draw_flood(stream, smudge_bits, len(pairs))
+    added = [smudge - level.delta * integer for smudge, integer in zip(smudges, drawn, strict=True)]
     residues = np.array([[value % prime for prime in level.primes] for value in added], dtype=np.uint32)
     return ring.add(phases[:, :, None], residues.reshape(-1, count, 1))[:, :, 0]
 

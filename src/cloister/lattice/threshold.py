@@ -14,7 +14,7 @@ RLWE-based multiparty homomorphic encryption" (2023). Proof: docs/proofs/collect
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Self
 
@@ -145,7 +145,7 @@ def share_threshold_decryption(
     smudge_bits: int,
     stream: Entropy,
     guard: DecryptionGuard,
-    noise: Sequence[int] | None = None,
+    noise: Callable[[], Sequence[int]] | None = None,
 ) -> Residues:
     """Return a holder's share for each body, residues (B, L), for one announced set of holders.
 

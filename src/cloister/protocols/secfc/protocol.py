@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 from msgspec.structs import replace as replace_fields
@@ -154,7 +154,6 @@ class Secfc(Clustering[SecfcAgreement]):
         own: OwnInput,
         *,
         duty: NoiseDuty | None = None,
-        cache: Any = None,
     ) -> SecfcParty:
         """Seat one client."""
         return SecfcParty(
