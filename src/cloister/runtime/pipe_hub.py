@@ -115,6 +115,8 @@ class Hub:
     async def _greet(self, number: int) -> messages.Hello:
         """Hand a role its task."""
         link = self._links.get(number)
+        if link is not None and not link.alive:
+            await link.kill()
         if link is None or not link.alive:
             link = await self._start(number)
         link.send(messages.Task(self._tasks[number]))

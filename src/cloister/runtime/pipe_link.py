@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 from cloister.errors import RemoteProtocolError
 from cloister.runtime import pipe_messages as messages
 
+_CHUNK_BYTES = 1 << 16
 _END_S = 10.0  # a process that was told to end and does not is killed
 
 
@@ -52,22 +54,29 @@ class Link:
             length = messages.read_length(await self._source.readexactly(messages.HEADER_BYTES), self._limit_bytes)
             return messages.decode(await self._source.readexactly(length))
         except (asyncio.IncompleteReadError, ConnectionError, RemoteProtocolError):
-            await self.kill()  # what has closed its end, or broken the rules, is not heard again
+            await self._reap()  # what has closed its end, or broken the rules, is not heard again
             return None
+
+    async def _reap(self) -> None:
+        """Wait until the process is gone, and read what it left: a pipe that is never read to its end stays open."""
+        if self.alive:
+            self.process.kill()
+        await self.process.wait()
+        self._sink.close()
+        while await self._source.read(_CHUNK_BYTES):
+            pass
 
     async def kill(self) -> None:
         """Kill the process, as a machine that stops would."""
         if self.alive:
             self.process.kill()
-        await self.process.wait()
-        self._sink.close()
+        if self._listening is not None:
+            await asyncio.wait([self._listening])  # it comes to the end of what there is to read
+        await self._reap()
 
     async def end(self) -> None:
         """Let the process end; kill it if it does not."""
         self._sink.close()
-        try:
+        with suppress(TimeoutError):
             await asyncio.wait_for(self.process.wait(), _END_S)
-        except TimeoutError:
-            await self.kill()
-        if self._listening is not None:
-            self._listening.cancel()
+        await self.kill()
