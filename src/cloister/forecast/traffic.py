@@ -12,11 +12,18 @@ from typing import Any
 
 import numpy as np
 
+from cloister.aggregation import Introduction, SumTerms, least_quorum, unpack_members
+from cloister.aggregation.messages import Answered, Attempt, Conclude, Opened, OpenTotal, PartyBox, Settle, Voted
+from cloister.aggregation.seed_agreement import Ready
+from cloister.aggregation.terms import OPENING_BYTES, VOTE_BYTES
+from cloister.crypto import Identity, Stream
+from cloister.crypto.sealing import TAG_BYTES
+from cloister.crypto.secret_sharing import SHARE_BYTES
 from cloister.forecast.model import PartyBytes, TrafficForecast
 from cloister.privacy.mechanisms import Noise
 from cloister.privacy.samplers import OnProgress
 from cloister.records import IntArray
-from cloister.roles import Coordinator, Party
+from cloister.roles import Coordinator, Message, Party, Seat
 from cloister.runtime import run_local
 from cloister.wire import Codec
 
@@ -55,6 +62,58 @@ class NoNoise:
     def draw(self, mechanism: Noise, entries: int, on_progress: OnProgress | None = None) -> IntArray:
         """Return zeros."""
         return np.zeros(entries, dtype=np.int64)
+
+
+def make_seats(parties: int, purpose: str) -> list[Seat]:
+    """Make seats with keys that protect nothing, since there is nothing to protect."""
+    stream = Stream.from_seed(0, purpose)
+    return [
+        Seat(
+            number=number,
+            identity=Identity(stream.child("identity", number)),
+            entropy=stream.child("party", number),
+            session=HOLLOW_SESSION,
+        )
+        for number in range(1, parties + 1)
+    ]
+
+
+def scale_quorum(terms: SumTerms, parties: int) -> tuple[int, int]:
+    """Return quorum and colluding parties among so many: as many may be missing, and the same part may collude."""
+    if not terms.double:
+        return min(terms.members_min, parties), 0
+    colluding = terms.colluding_max * parties // terms.parties
+    missing = terms.parties - terms.members_min
+    least = min(parties, least_quorum(parties, colluding))
+    return max(parties - missing, least), colluding
+
+
+class HollowSums:
+    """A party's side of secure sums: it meets the others, and answers with zeros of the right lengths."""
+
+    def __init__(self, seat: Seat, terms: SumTerms) -> None:
+        self._number, self._terms = seat.number, terms
+        self._introduction = Introduction(seat=seat, terms=terms)
+
+    def answer(self, attempt: Attempt, length: int) -> Answered:
+        """Answer a round with a vector of this many integers."""
+        shares: tuple[PartyBox, ...] = ()
+        if self._terms.shares_masks:
+            box = bytes(SHARE_BYTES + TAG_BYTES)
+            members = unpack_members(attempt.members, self._terms.parties)
+            shares = tuple(PartyBox(member, box) for member in members if member != self._number)
+        return Answered(bytes(self._terms.body_bytes(length)), shares)
+
+    def handle(self, request: Message) -> Message:
+        """Answer anything else."""
+        match request:
+            case OpenTotal():
+                return Opened(bytes(OPENING_BYTES), bytes(VOTE_BYTES if self._terms.shares_masks else 0))
+            case Settle():
+                return Voted(bytes(VOTE_BYTES))
+            case Conclude():
+                return Ready()
+        return self._introduction.handle(request)
 
 
 def measure_star(

@@ -8,13 +8,16 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from cloister.aggregation import least_quorum
+from cloister.aggregation import MaskKind, least_quorum
 from cloister.job.model import Job
 from cloister.job.options import Options
 from cloister.job.refusals import KeyPath, refuse, show_value
 from cloister.numeric import FixedPoint, RingBits
 from cloister.privacy.placement import Aggregator, Joint, Local, Placement, Shared
 
+PlacementKind = Literal["aggregator", "shared", "local", "joint"]
+PADS_MOST = 300
+"""Up to so many parties add the noise themselves by default: each pads its vector with every other one."""
 _ALL_STAY = 5  # up to so many parties all must stay, by default: one that is missing can come back
 
 
@@ -56,6 +59,13 @@ class SumOptions(Options, frozen=True):
         return min(3, parties) if self.min_parties is None else self.min_parties
 
 
+def default_placement(parties: int) -> PlacementKind:
+    """Return who adds the noise where a job does not say."""
+    if parties > PADS_MOST:
+        return "aggregator"
+    return "shared" if parties > 2 else "local"
+
+
 def default_colluding_max(parties: int) -> int:
     """Return how many parties may collude where a job does not say: a third of them, and at least one."""
     return max(1, (parties - 1) // 3)
@@ -81,29 +91,39 @@ class NoiseOptions(SumOptions, frozen=True):
     Attributes
     ----------
     placement
-        Who adds the noise: the coordinator (default), every party a share of it, or every party all of it.
+        Who adds the noise: every party a share of it (default from three parties on), every party all of it (default of
+        two), or the coordinator, which then must never see the result (default beyond `PADS_MOST` parties).
+    masks
+        From a seed that all parties know, or double masks, which no coordinator removes with up to ``colluding_max``
+        parties; double by default where parties add shares of the noise.
     colluding_max, honest_fraction
         With shares: how many parties may tell each other theirs, by default a third of them; or the same as the
         fraction that does not. 0.6 of 10 parties leaves 4 that may collude.
     """
 
-    placement: Literal["aggregator", "shared", "local"] = "aggregator"
+    placement: Literal["aggregator", "shared", "local"] | None = None
+    masks: MaskKind | None = None
     colluding_max: Annotated[int, Meta(ge=1)] | None = None
     honest_fraction: Annotated[float, Meta(gt=0, lt=1)] | None = None
 
     def check(self, job: Job) -> None:
         """Refuse shares of noise that dropouts or colluding parties would leave too small."""
         super().check(job)
+        parties = len(job.parties)
         given = [key for key in ("colluding_max", "honest_fraction") if getattr(self, key) is not None]
-        if self.placement != "shared":
+        if self.resolve_placement(parties) == "shared":
+            self._check_shares(given, parties)
+        else:
             for key in given:
-                got = show_value(self.placement)
+                got = show_value(self.resolve_placement(parties))
                 refuse(("protocol", key), 'come with placement = "shared"', got, "Remove it.")
-            return
+        if self.resolve_masks(parties) == "double":
+            check_quorum(self.resolve_min_parties(parties), parties, self.resolve_colluding_max(parties))
+
+    def _check_shares(self, given: list[str], parties: int) -> None:
         if len(given) > 1:
             path: KeyPath = ("protocol", "colluding_max")
             refuse(path, "be left out with honest_fraction", "both", "They say the same: remove one.")
-        parties = len(job.parties)
         colluding = self.resolve_colluding_max(parties)
         if not 1 <= colluding < parties:
             got = show_value(self.honest_fraction if self.colluding_max is None else self.colluding_max)
@@ -112,23 +132,35 @@ class NoiseOptions(SumOptions, frozen=True):
             refuse(("protocol", *(given or ["placement"])), must, got, what_to_do)
         check_quorum(self.resolve_min_parties(parties), parties, colluding)
 
+    def resolve_placement(self, parties: int) -> PlacementKind:
+        """Return who adds the noise among this many parties: as given, or the default."""
+        return self.placement or default_placement(parties)
+
+    def resolve_masks(self, parties: int) -> MaskKind:
+        """Return what masks the sums."""
+        return self.masks or ("double" if self.resolve_placement(parties) == "shared" else "common")
+
     def resolve_min_parties(self, parties: int) -> int:
-        """Return ``min_parties``, or its default for so many parties."""
-        if self.min_parties is None and self.placement == "shared":
-            return default_quorum(parties, self.resolve_colluding_max(parties))
-        return super().resolve_min_parties(parties)
+        """Return ``min_parties``, or its default for so many parties; with double masks more than half of them."""
+        if self.min_parties is not None:
+            return self.min_parties
+        colluding = self.resolve_colluding_max(parties)
+        if self.resolve_placement(parties) == "shared":
+            return default_quorum(parties, colluding)
+        least = super().resolve_min_parties(parties)
+        return max(least, least_quorum(parties, colluding)) if self.resolve_masks(parties) == "double" else least
 
     def resolve_colluding_max(self, parties: int) -> int:
         """Return how many parties may collude: as given, or what the honest fraction leaves; 0 without shares."""
         if self.honest_fraction is not None:
             return parties - math.ceil(Fraction(str(self.honest_fraction)) * parties)  # 0.28 of 25 is 7, not 8
-        if self.placement != "shared":
+        if self.resolve_placement(parties) != "shared":
             return 0
         return default_colluding_max(parties) if self.colluding_max is None else self.colluding_max
 
     def make_placement(self, parties: int) -> Placement:
         """Return who adds the noise among this many parties."""
-        match str(self.placement):
+        match self.resolve_placement(parties):
             case "shared":
                 return Shared(
                     parties=parties,

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from cloister.privacy.accounting import Accountant
+from cloister.privacy.placement import Shared
 from cloister.privacy.release import NoiseDuty
 from cloister.protocols.guided_sums import Agreement, GuidedFinding, GuidedSession, NoBooks
 from cloister.protocols.guided_sums.algorithm import Layout
@@ -44,12 +45,16 @@ class GuidedSums(Session):
         silent=False,
         members_min=2,
         max_records=10_000,
+        masks=None,
     ):
+        placement = settings.placement
         agreement = Agreement(
             settings=settings,
             directory=make_directory(seed, len(parts)),
-            members_min=members_min,
+            members_min=max(members_min, placement.members_min),
             max_records=max_records,
+            masks=masks or ("double" if isinstance(placement, Shared) else "common"),
+            colluding_max=placement.colluding_max if isinstance(placement, Shared) else 0,
         )
         self.algorithm = algorithm
 

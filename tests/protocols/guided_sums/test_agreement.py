@@ -109,9 +109,9 @@ def test_the_largest_allowed_job_fits_a_message():
         clusters=1000, dimensions=2000, budget=Budget(epsilon=1.0, delta=1e-6), parties=2, knobs=Knobs(cells_max=10**6)
     )
     agreement = Agreement(settings=settings, directory=BASE.directory[:2])
-    lengths = [agreement.length_of(number) for number in range(1, len(settings.slots) + 1)]
+    lengths = [agreement.sums.body_bytes(slot.length) for slot in settings.slots]
     boxes = GuidedSession(agreement=agreement, algorithm=count_thrice).forms.lengths
-    assert max(lengths) * agreement.ring.bits // 8 + max(boxes) + 4096 < DEFAULT_LIMIT_BYTES
+    assert max(lengths) + max(boxes) + 4096 < DEFAULT_LIMIT_BYTES
 
 
 @pytest.mark.parametrize("bits", [32, 64])
@@ -121,9 +121,7 @@ def test_in_every_ring_128_bits_of_check_words_follow_a_vector(bits):
     session = Session(COUNTED[:2], budget=budget) if bits == 32 else Session(COUNTED[:2])
     agreement = session.agreement
     assert agreement.ring.bits == bits
-    assert agreement.check_words * bits == 128
-    lengths = [agreement.length_of(number) for number in range(1, len(agreement.slots) + 1)]
-    assert lengths == [slot.length + agreement.check_words for slot in agreement.slots]
+    assert agreement.sums.check_words * bits == 128
     run, parties = session.run()
     assert run.steps == agreement.steps == 3 + 2 * len(agreement.slots) + 3
     assert np.array_equal(parties[0].centres, parties[1].centres)

@@ -8,13 +8,14 @@ import pytest
 from msgspec import structs
 
 from cloister.aggregation.masked_sum import pack_members
+from cloister.aggregation.messages import Answered
 from cloister.errors import DivergedError, TooFewPartiesError
 from cloister.privacy.placement import Aggregator, Local
 from cloister.privacy.units import Budget, Unit
 from cloister.protocols.feddp import ExtraSteps, bind_server
 from cloister.protocols.guided_sums.agreement import Agreement
 from cloister.protocols.guided_sums.leader import is_close
-from cloister.protocols.guided_sums.messages import Finish, Lead, MaskedUpdate, make_codec
+from cloister.protocols.guided_sums.messages import Finish, Lead, make_codec
 from cloister.protocols.synopsis import run_synopsis
 from cloister.runtime import Fault, FaultKind
 from cloister.wire import Array
@@ -241,15 +242,15 @@ def mislead_leader(round_, change):
 
 def change_word(place, dtype=np.uint64):
     def change(total):
-        words = np.frombuffer(total.masked_sum.data, dtype).copy()
+        words = np.frombuffer(total.body, dtype).copy()
         words[place] += dtype(1)
-        return structs.replace(total, masked_sum=Array.of(words))
+        return structs.replace(total, body=words.tobytes())
 
     return change
 
 
 def leave_out(total):
-    return structs.replace(total, members=pack_members((1, 2), 3))
+    return structs.replace(total, attempt=structs.replace(total.attempt, members=pack_members((1, 2), 3)))
 
 
 @pytest.mark.parametrize("placement", [Aggregator(), Local(parties=3)], ids=lambda p: type(p).__name__)
@@ -337,12 +338,12 @@ class Garbled:
 
     def handle(self, request):
         reply = self.party.handle(request)
-        if isinstance(reply, MaskedUpdate):
+        if isinstance(reply, Answered):
             self._left -= 1
             if self._left == 0:
-                words = np.frombuffer(reply.masked.data, np.uint64).copy()
+                words = np.frombuffer(reply.vector, np.uint64).copy()
                 words[self._place] += np.uint64(1000)
-                reply = MaskedUpdate(Array.of(words))
+                reply = Answered(words.tobytes())
         return reply
 
 

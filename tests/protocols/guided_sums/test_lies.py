@@ -6,7 +6,7 @@ from msgspec import structs
 
 from cloister.errors import BudgetError, RemoteProtocolError, TooFewPartiesError
 from cloister.privacy.placement import Aggregator, Local
-from cloister.protocols.guided_sums.messages import Answer, Lead, Sign
+from cloister.protocols.guided_sums.messages import Lead, Sign
 from cloister.protocols.guided_sums.query import Ground, Idle, pose
 from cloister.protocols.guided_sums.refinement import Offsets, PackedGuide
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS, GuidedSettings
@@ -27,7 +27,7 @@ def reach_round(dimensions, round_, *, placement=None):
     table = Table(session).play(3 + 2 * (round_ - 1) + 1)
     request = table.request(3)
     forms, party = session.agreed.forms, table.parties[3]
-    query = party._open_secrets().statements.open(round_, request.stated)
+    query = party._statements.open(round_, request.stated)
     return session, table, request, query.question, forms.lengths[round_ - 1]
 
 
@@ -127,11 +127,12 @@ def test_a_question_that_may_not_be_asked_is_refused_and_the_proper_one_answered
     assert not isinstance(question, Idle)
     party = table.parties[3]
     changed = make(question)
-    stated = seal(request.round, encode(changed), max(room, 4 + len(encode(changed))), seed=party._seed_holder.seed)
+    longest, seed = max(room, 4 + len(encode(changed))), party._introduction.masks.seed
+    stated = seal(request.attempt.round, encode(changed), longest, seed=seed)
     refuse(session, party, structs.replace(request, stated=stated), NAMED)
     drawn = len(session.duties[3].sampler.drawn)
     table.play(1)  # the proper one
-    assert party._answered == request.round
+    assert party._answered == request.attempt.round
     assert len(session.duties[3].sampler.drawn) == drawn + (placement is not None)
 
 
@@ -144,7 +145,7 @@ def make_envelopes(table, request, question, room):
     stated = request.stated
     flipped = bytes([stated.box[0] ^ 1]) + stated.box[1:]
 
-    def sealed(round_=request.round, **options):
+    def sealed(round_=request.attempt.round, **options):
         return seal(round_, content, room, **{"seed": seed, **options})
 
     return {
@@ -152,19 +153,22 @@ def make_envelopes(table, request, question, room):
         "of a stranger": (sealed(identities=99), "signed by its identity"),
         "of a party that does not exist": (sealed(named=4), "from 1 to 3"),
         "named after it was signed": (sealed(named=2), "signed by its identity"),
-        "of another round": (sealed(request.round + 1), "signed by its identity|bytes long"),
+        "of another round": (sealed(request.attempt.round + 1), "signed by its identity|bytes long"),
         "of another session": (sealed(session=bytes(16)), "signed by its identity"),
         "under another seed": (sealed(seed=bytes(32)), "sealed under the secret"),
-        "longer than the slot": (seal(request.round, IDLE, room + 1, seed=seed), "bytes long"),
-        "shorter than the slot": (seal(request.round, IDLE, room - 1, seed=seed), "bytes long"),
+        "longer than the slot": (seal(request.attempt.round, IDLE, room + 1, seed=seed), "bytes long"),
+        "shorter than the slot": (seal(request.attempt.round, IDLE, room - 1, seed=seed), "bytes long"),
         "with a bit flipped": (Stated(1, stated.salt, flipped, stated.signature), "signed by its identity"),
         "with another salt": (Stated(1, bytes(16), stated.box, stated.signature), "signed by its identity"),
         "with a short salt": (Stated(1, b"", stated.box, stated.signature), "bytes long"),
         "without a signature": (Stated(1, stated.salt, stated.box, b""), "bytes long"),
-        "that is no question": (seal(request.round, b"\xc1", room, seed=seed), "must be Offsets or none"),
-        "that is cut off": (seal(request.round, IDLE[:-1], room, seed=seed), "must be Offsets or none"),
-        "followed by more": (seal(request.round, IDLE + b"\1", room, seed=seed), "must be Offsets or none"),
-        "padded with something": (seal(request.round, IDLE, room - 1, seed=seed, padding=b"\1"), "padded with zeros"),
+        "that is no question": (seal(request.attempt.round, b"\xc1", room, seed=seed), "must be Offsets or none"),
+        "that is cut off": (seal(request.attempt.round, IDLE[:-1], room, seed=seed), "must be Offsets or none"),
+        "followed by more": (seal(request.attempt.round, IDLE + b"\1", room, seed=seed), "must be Offsets or none"),
+        "padded with something": (
+            seal(request.attempt.round, IDLE, room - 1, seed=seed, padding=b"\1"),
+            "padded with zeros",
+        ),
     }
 
 
@@ -173,7 +177,7 @@ def test_whatever_else_a_leader_or_a_coordinator_sends_is_refused_too():
     for stated, match in make_envelopes(table, request, question, room).values():
         refuse(session, table.parties[3], structs.replace(request, stated=stated), match)
     table.play(1)
-    assert table.parties[3]._answered == request.round
+    assert table.parties[3]._answered == request.attempt.round
 
 
 def test_a_second_question_in_one_round_is_refused():
@@ -181,10 +185,12 @@ def test_a_second_question_in_one_round_is_refused():
     party = table.parties[3]
     table.play(1)
     centres = every(lambda x: -x)
-    again = seal(request.round, encode(change(question, "centres", centres)), room, seed=party._seed_holder.seed)
+    again = seal(
+        request.attempt.round, encode(change(question, "centres", centres)), room, seed=party._introduction.masks.seed
+    )
     refuse(session, party, structs.replace(request, stated=again), "answered once")
     refuse(session, party, request, "answered once")
-    refuse(session, party, Answer(request.round, party._link, again), "answered once")
+    refuse(session, party, structs.replace(request, link=party._link, stated=again), "of a round after")
 
 
 def test_a_leader_states_one_question_a_round_whatever_it_is_told():
@@ -222,9 +228,9 @@ def test_a_result_out_of_range_is_refused_and_the_proper_one_signed(lie):
     table = Table(session).play(3 + 2 * rounds + 1)
     request, party = table.request(3), table.parties[3]
     assert isinstance(request, Sign)
-    question = party._open_secrets().statements.open(rounds + 1, request.stated).question
+    question = party._statements.open(rounds + 1, request.stated).question
     changed, room = change(question, *RESULTS[lie]), session.agreed.forms.lengths[-1]
-    stated = seal(rounds + 1, encode(changed), room, seed=party._seed_holder.seed)
+    stated = seal(rounds + 1, encode(changed), room, seed=party._introduction.masks.seed)
     refuse(session, party, structs.replace(request, stated=stated), NAMED)
     table.play(2)
     assert party.finished

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from cloister.aggregation import Aggregate
+from cloister.aggregation.messages import Answered, Attempt, PartyBox
 from cloister.aggregation.seed_agreement import OpenSession, Ready
 from cloister.crypto import Stream
 from cloister.errors import BudgetError, LocalProtocolError, RemoteProtocolError
@@ -12,10 +12,10 @@ from cloister.privacy.accounting import Accountant
 from cloister.privacy.placement import Aggregator, Local
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.units import Budget
-from cloister.protocols.guided_sums.messages import Answer, Finish, Lead, MaskedUpdate, Past, Sign
+from cloister.protocols.guided_sums.messages import Answer, Finish, Lead, Past, Sign
 from cloister.protocols.guided_sums.statements import Stated
 from cloister.protocols.synopsis import Knobs, Settings, run_synopsis
-from cloister.wire import Array, PartyEndpoint
+from cloister.wire import PartyEndpoint
 from tests.protocols.synopsis.sessions import Session, counting
 from tests.sessions import SESSION, RecordingSampler, Table, blobs, split
 
@@ -26,7 +26,7 @@ def state_of(party):
     """All that an answer may change."""
     return (
         (party._answered, party._link, party._left, party._led, party._result, party._finished),
-        party._seed_holder.seed,
+        getattr(party._introduction.masks, "seed", None),
         None if party._leader is None else (party._leader._read, party._leader._link, len(party._leader.totals)),
     )
 
@@ -39,16 +39,19 @@ def refuse(party, request, match):
     assert state_of(party) == before
 
 
+def first_try(round_):
+    return Attempt(round_, 1, b"")
+
+
 def test_requests_out_of_turn_are_refused_and_change_nothing():
     session = counting(3)
     table = Table(session)
     party = table.parties[1]
     nothing = Stated(1, bytes(16), bytes(40), bytes(64))
     link = party._link
-    refuse(party, Lead(1, ()), "seed must be agreed")
-    refuse(party, Answer(1, link, nothing), "seed must be agreed")
-    refuse(party, Sign(link, nothing), "seed must be agreed")
-    refuse(party, Finish(b"\x07", bytes(192)), "must be signed before the end")
+    early = (Lead(1, ()), Answer(first_try(1), link, nothing), Sign(link, nothing), Finish(b"\x07", bytes(192)))
+    for request in early:
+        refuse(party, request, "a session opens with OpenSession")
     table.play(3)
     refuse(party, Lead(2, ()), "all rounds before round 2 must come")
     refuse(party, Lead(len(session.settings.slots) + 2, ()), "from 1 to 7; got 8")
@@ -56,20 +59,20 @@ def test_requests_out_of_turn_are_refused_and_change_nothing():
     first = table.request()
     assert isinstance(first, Answer)
     refuse(party, Lead(1, ()), "from 2 to 7; got 1. What was stated stands")
-    refuse(party, Answer(7, first.link, first.stated), "from 1 to 6")
-    refuse(party, Answer(1, bytes(32), first.stated), "must be those that party 1 answered")
-    refuse(party, Answer(1, b"", first.stated), "must be those that party 1 answered")
+    refuse(party, Answer(first_try(7), first.link, first.stated), "from 0 to 6")
+    refuse(party, Answer(first_try(1), bytes(32), first.stated), "must be those that party 1 answered")
+    refuse(party, Answer(first_try(1), b"", first.stated), "must be those that party 1 answered")
     refuse(
         party,
-        Answer(2, bytes(32), first.stated),
+        Answer(first_try(2), bytes(32), first.stated),
         "must be signed by its identity, for this session and round|bytes long",
     )
     table.play(1)
-    refuse(party, first, "from 2 to 6, and is answered once; got 1")
+    refuse(party, first, "of a round after 1, in one attempt")
     table.play(1)
     second = table.request()
-    refuse(party, Answer(2, first.link, second.stated), "must be those that party 1 answered")
-    refuse(party, OpenSession(session.agreement.digest), "out of turn")
+    refuse(party, Answer(first_try(2), first.link, second.stated), "must be those that party 1 answered")
+    refuse(party, OpenSession(session.agreement.digest), "must be agreed on once")
     table.play(10)
     sign = table.request()
     assert isinstance(sign, Sign)
@@ -91,19 +94,20 @@ def test_requests_out_of_turn_are_refused_and_change_nothing():
 def test_totals_that_are_not_the_last_rounds_are_refused():
     table = Table(counting(3)).play(5)
     leader, (past,) = table.parties[1], table.request().news
-    total = past.total
-    words = total.masked_sum.to_numpy(np.uint64, table.session.agreement.length_of(1))
+    total, attempt = past.total, past.total.attempt
 
-    def changed(other):
-        return Lead(2, (Past(past.stated, other),))
+    def changed(**fields):
+        return Lead(2, (Past(past.stated, structs.replace(total, **fields)),))
 
     refuse(leader, Lead(2, ()), "all rounds before round 2 must come")
-    refuse(leader, changed(Aggregate(2, total.members, total.masked_sum)), "all rounds before round 2 must come")
+    refuse(leader, changed(attempt=structs.replace(attempt, round=2)), "all rounds before round 2 must come")
     refuse(leader, Lead(2, (past, past)), "all rounds before round 2 must come")
-    refuse(leader, changed(Aggregate(1, b"\x01", total.masked_sum)), "at least 2 parties to be unmasked; got 1")
-    refuse(leader, changed(Aggregate(1, b"\xff", total.masked_sum)), "bitmap")
-    refuse(leader, changed(Aggregate(1, total.members, Array.of(words.astype(np.uint32)))), "must be uint64")
-    refuse(leader, changed(Aggregate(1, total.members, Array.of(np.repeat(words, 2)))), "shape")
+    refuse(leader, changed(attempt=structs.replace(attempt, members=b"\x01")), "at least 2 parties")
+    refuse(leader, changed(attempt=structs.replace(attempt, members=b"\xff")), "bitmap")
+    refuse(leader, changed(attempt=structs.replace(attempt, number=2)), "in one attempt")
+    refuse(leader, changed(openings=(PartyBox(1, bytes(48)),)), "nothing to open")
+    refuse(leader, changed(body=total.body[4:]), "a vector must have")
+    refuse(leader, changed(body=total.body * 2), "a vector must have")
     forged = structs.replace(past.stated, signature=bytes(64))
     refuse(leader, Lead(2, (Past(forged, total),)), "must be signed")
     table.play(1)
@@ -118,7 +122,7 @@ def test_a_round_is_answered_once_however_often_it_is_asked():
     ]  # the same request as a retry and as a new step
     first = endpoint.receive(frames[0])
     assert endpoint.receive(frames[0]) == first
-    with pytest.raises(RemoteProtocolError, match="answered once"):
+    with pytest.raises(RemoteProtocolError, match="of a round after 1"):
         endpoint.receive(frames[1])
 
 
@@ -153,16 +157,15 @@ def test_a_refused_charge_leaves_the_party_as_it_was_and_draws_nothing(placement
     assert not sampler.drawn
 
 
-@pytest.mark.parametrize("bad", ["short vector", "long vector", "other words", "no check words", "no vector"])
+@pytest.mark.parametrize("bad", ["short vector", "long vector", "no check words", "shares", "no vector"])
 def test_a_coordinator_drops_a_party_that_answers_with_something_else(bad):
     table = Table(counting(3)).play(4)
     reply = table.parties[1].handle(table.request())
-    words = reply.masked.to_numpy(np.uint64, table.session.agreement.length_of(1))
     replies = {
-        "short vector": MaskedUpdate(Array.of(words[1:])),
-        "long vector": MaskedUpdate(Array.of(np.repeat(words, 2))),
-        "other words": MaskedUpdate(Array.of(words.astype(np.uint32))),
-        "no check words": MaskedUpdate(Array.of(words[: -table.session.agreement.check_words])),
+        "short vector": Answered(reply.vector[1:]),
+        "long vector": Answered(reply.vector * 2),
+        "no check words": Answered(reply.vector[:-16]),
+        "shares": Answered(reply.vector, (PartyBox(2, bytes(49)),)),
         "no vector": Ready(),
     }
     with pytest.raises(RemoteProtocolError):

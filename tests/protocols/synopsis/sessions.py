@@ -15,7 +15,7 @@ SMALL = Knobs(cells_max=64, rounds_max=3, rounds_min=2, restarts=2)
 SYNOPSIS = Synopsis()
 
 rehearse = partial(guided_sums.rehearse, pipeline=run_synopsis)
-OF_SESSION = ("seed", "silent", "members_min", "max_records")
+OF_SESSION = ("seed", "silent", "members_min", "max_records", "masks")
 
 
 class Session(GuidedSums):

@@ -8,6 +8,7 @@ import pytest
 from scipy import stats
 
 from cloister.aggregation import MaskSchedule
+from cloister.aggregation.messages import Answered, MeetPeers, Opened, OpenTotal
 from cloister.aggregation.seed_agreement import (
     OpenSession,
     Ready,
@@ -19,7 +20,7 @@ from cloister.aggregation.seed_agreement import (
 from cloister.privacy.placement import Aggregator, Local, Shared
 from cloister.privacy.units import Budget, Learns
 from cloister.protocols import synopsis
-from cloister.protocols.guided_sums.messages import Answer, Finish, Lead, MaskedUpdate, Sign, Signed
+from cloister.protocols.guided_sums.messages import Answer, Finish, Lead, Sign, Signed
 from cloister.protocols.guided_sums.party import GuidedParty
 from cloister.protocols.guided_sums.statements import Stated
 from cloister.protocols.synopsis import Knobs
@@ -35,12 +36,12 @@ PLACEMENTS = [Aggregator(), Shared(parties=3, colluding_max=1), Local(parties=3)
 
 def updates_of(run, sender=None):
     """The vectors that the coordinator received, in order."""
-    entries = [entry for entry in run.views[0] if isinstance(entry.message, MaskedUpdate)]
+    entries = [entry for entry in run.views[0] if isinstance(entry.message, Answered)]
     return [entry.message for entry in entries if sender in (None, entry.sender)]
 
 
 def words_of(update):
-    return np.frombuffer(update.masked.data, np.uint64)
+    return np.frombuffer(update.vector, np.uint64)
 
 
 def test_the_table_says_what_the_module_says():
@@ -57,22 +58,28 @@ def test_the_table_says_what_the_module_says():
 
 @pytest.mark.parametrize("placement", PLACEMENTS, ids=lambda placement: type(placement).__name__)
 def test_roles_receive_only_the_messages_of_the_protocol(placement):
-    run, _ = Session(split(POINTS, 3), placement=placement, members_min=3).run(record_views=True)
-    of_parties = {SessionOpened, SealedSeeds, Ready, MaskedUpdate, Stated, Signed}
+    session = Session(split(POINTS, 3), placement=placement, members_min=3)
+    run, _ = session.run(record_views=True)
+    double = session.agreement.sums.double
+    assert double == isinstance(placement, Shared)
+    of_parties = {SessionOpened, SealedSeeds, Ready, Answered, Stated, Signed} | ({Opened} if double else set())
     assert {type(entry.message) for entry in run.views[0]} == of_parties
+    to_all = {OpenSession, Answer, Sign, Finish} | ({MeetPeers, OpenTotal} if double else set())
     for party in (1, 2, 3):
         kinds = {type(entry.message) for entry in run.views[party]}
-        assert kinds == {OpenSession, Answer, Sign, Finish} | ({ShareSeed, Lead} if party == 1 else {TakeSeed})
+        assert kinds == to_all | ({ShareSeed, Lead} if party == 1 else {TakeSeed})
 
 
-def test_a_party_that_does_not_lead_is_told_no_total():
+@pytest.mark.parametrize("placement", PLACEMENTS, ids=lambda placement: type(placement).__name__)
+def test_a_party_that_does_not_lead_is_told_no_total(placement):
     """It receives questions, the result and signatures: nothing that is masked, and few bytes."""
     points = blobs(2000, 4, 5, seed=3)
-    session = Session(split(points, 3), clusters=5, knobs=Knobs())  # the default session of four columns
+    options = {"placement": placement, "knobs": Knobs()}  # the default session of four columns
+    session = Session(split(points, 3), clusters=5, **options)
     run, parties = session.run(record_views=True)
     assert [len(party.released_totals) for party in parties] == [len(session.settings.slots), 0, 0]
     assert all(run.traffic[party].bytes_received <= 8_000 for party in (2, 3))
-    vectors = sum(8 * session.agreement.length_of(t) for t in range(1, len(session.settings.slots) + 1))
+    vectors = sum(session.agreement.sums.body_bytes(slot.length) for slot in session.settings.slots)
     assert all(run.traffic[party].bytes_sent <= 1.03 * vectors for party in (2, 3))
 
 
@@ -120,10 +127,10 @@ def received_bytes(run, role):
     arrays = []
     for entry in run.views[role]:
         message = entry.message
-        if isinstance(message, MaskedUpdate):
-            arrays.append(message.masked.data)
+        if isinstance(message, Answered):
+            arrays.append(message.vector)
         elif isinstance(message, Lead):
-            arrays += [past.total.masked_sum.data for past in message.news]
+            arrays += [past.total.body for past in message.news]
     return arrays
 
 
@@ -158,7 +165,7 @@ def received_from_first(parts, seeds):
     counts = np.zeros(256, dtype=np.int64)
     for seed in seeds:
         run, _ = Session(parts, seed=seed, algorithm=count_thrice).run(record_views=True)
-        data = b"".join(update.masked.data for update in updates_of(run, 1))
+        data = b"".join(update.vector for update in updates_of(run, 1))
         counts += np.bincount(np.frombuffer(data, np.uint8), minlength=256)
     return counts
 
@@ -247,7 +254,7 @@ def test_rounds_that_are_not_needed_carry_the_same_masks_and_noise(placement, mo
             run, parties = session.run(record_views=True)
             for number, update in enumerate(updates_of(run, 1)):
                 if number not in counting_rounds(session.settings):
-                    counts += np.bincount(np.frombuffer(update.masked.data, np.uint8), minlength=256)
+                    counts += np.bincount(np.frombuffer(update.vector, np.uint8), minlength=256)
             noises = [noise for _, noise in session.duties[1].sampler.drawn]
             assert [len(noise) for noise in noises] in ([], [slot.length for slot in session.settings.slots])
             assert all(total.any() for total in parties[0].released_totals)
@@ -269,7 +276,7 @@ def test_rounds_that_are_not_needed_carry_the_same_masks_and_noise(placement, mo
 def checks_of(session, sender=1):
     """The check words of each round as the coordinator receives them from one party."""
     run, _ = session.run(record_views=True)
-    words = [words_of(update)[-session.agreement.check_words :] for update in updates_of(run, sender)]
+    words = [words_of(update)[-session.agreement.sums.check_words :] for update in updates_of(run, sender)]
     assert len(words) == len(session.settings.slots)
     return [tuple(map(int, row)) for row in words]
 

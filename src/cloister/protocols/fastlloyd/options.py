@@ -9,6 +9,7 @@ from msgspec import Meta
 from cloister.aggregation import MaskKind
 from cloister.errors import ConfigError
 from cloister.job import Facts, Job
+from cloister.job.noise_options import PlacementKind
 from cloister.job.refusals import KeyPath, refuse, show_value
 from cloister.kmeans import AssignmentKind
 from cloister.numeric import FixedPoint
@@ -89,12 +90,17 @@ class FastLloydOptions(NoisyOptions, frozen=True, tag="fastlloyd"):
         """Gaussian or Laplace noise."""
         return super().noise_kind if self.variant == "sound" else "laplace"
 
-    @property
-    def mask_kind(self) -> MaskKind:
+    def resolve_placement(self, parties: int) -> PlacementKind:
+        """In published variants the coordinator adds the noise, as in their texts."""
+        if self.variant != "sound" and self.placement is None and not self.in_ring:
+            return "aggregator"
+        return super().resolve_placement(parties)
+
+    def resolve_masks(self, parties: int) -> MaskKind:
         """Published variants keep the masks of their texts."""
         if self.variant != "sound" and self.masks is None and not self.in_ring:
             return "common"
-        return super().mask_kind
+        return super().resolve_masks(parties)
 
     @property
     def variant_in_words(self) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta
 
 from cloister.job import Facts, Job, NoiseOptions
+from cloister.job.noise_options import PlacementKind
 from cloister.job.refusals import check_fields, check_integer, refuse, show_value
 from cloister.privacy.units import Unit
 from cloister.protocol import SERVER
@@ -175,6 +176,12 @@ class FeddpOptions(NoiseOptions, frozen=True, tag=FEDDP):
         """How this run differs from the protocol's default; empty if it does not."""
         return "as published" if self.variant == "published" else ""
 
+    def resolve_placement(self, parties: int) -> PlacementKind:
+        """In the published variant, and where rounds ask a sample of the parties, the coordinator adds the noise."""
+        if self.placement is None and (self.variant == "published" or self.section.sample is not None):
+            return "aggregator"
+        return super().resolve_placement(parties)
+
     def check(self, job: Job) -> None:
         """Refuse what the chosen variant or placement does not take."""
         super().check(job)
@@ -189,7 +196,7 @@ class FeddpOptions(NoiseOptions, frozen=True, tag=FEDDP):
 
     def _check_sample(self, sample: int, parties: int) -> None:
         check_integer((FEDDP, "sample"), sample, self.resolve_min_parties(parties), parties)
-        if self.placement != "aggregator":
+        if self.resolve_placement(parties) != "aggregator":
             what_to_do = "Parties' shares of the noise are meant for all of them: remove one of the two."
             refuse((FEDDP, "sample"), "be left out where parties add the noise", str(sample), what_to_do)
 
@@ -198,7 +205,7 @@ class FeddpOptions(NoiseOptions, frozen=True, tag=FEDDP):
         if job.budget is not None and job.budget.unit is Unit.CLIENT and job.data.records is None:
             what_to_do = "How long a client's vectors may be must follow from public values (appendix G.5)."
             refuse(("data", "records"), f'be declared {given} and unit = "client"', "none", what_to_do)
-        if self.placement != "aggregator":
+        if self.resolve_placement(len(job.parties)) != "aggregator":
             what_to_do = "The paper's server adds the noise: remove it."
             refuse(("protocol", "placement"), f"be left out {given}", show_value(self.placement), what_to_do)
         if self.section != FeddpSection(lloyd_steps=self.section.lloyd_steps):

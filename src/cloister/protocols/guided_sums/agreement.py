@@ -17,7 +17,7 @@ from typing import Generic, Literal, TypeVar
 import msgspec
 import numpy as np
 
-from cloister.aggregation import least_quorum
+from cloister.aggregation import MaskKind, SumTerms, least_quorum
 from cloister.aggregation.seed_agreement import STEPS as SEED_STEPS
 from cloister.crypto import Stream, derive_key
 from cloister.errors import ConfigError
@@ -65,6 +65,10 @@ class Agreement(Generic[Settings]):
         Public cap on one party's records; decides the ring and nothing else.
     ring_bits
         The ring that the job asks for, if it does.
+    masks
+        How sums are masked (`SumTerms`). Shares of the noise need double masks.
+    colluding_max
+        So many parties may collude: with the coordinator, where masks are double.
     context
         Whatever else the parties must agree on (columns and bounds), as text.
     """
@@ -74,6 +78,8 @@ class Agreement(Generic[Settings]):
     members_min: int = 2
     max_records: int = MAX_RECORDS
     ring_bits: RingBits | Literal["auto"] = "auto"
+    masks: MaskKind = "common"
+    colluding_max: int = 0
     context: str = ""
 
     def __post_init__(self) -> None:
@@ -132,7 +138,8 @@ class Agreement(Generic[Settings]):
     @property
     def breaks_if(self) -> str:
         """Which coalition undoes the protection; it depends on who adds the noise."""
-        return self.settings.placement.breaks_if
+        placement = self.settings.placement
+        return placement.breaks_if_masked_twice if self.masks == "double" else placement.breaks_if
 
     @cached_property
     def slots(self) -> tuple[Slot, ...]:
@@ -141,17 +148,9 @@ class Agreement(Generic[Settings]):
 
     @property
     def steps(self) -> int:
-        """Expected steps: opening; question and answer of each round; the result, its signatures, finish."""
-        return SEED_STEPS + 2 * len(self.slots) + 3
-
-    @property
-    def check_words(self) -> int:
-        """Ring elements behind each vector by which the leader sees what was answered: 128 bits."""
-        return 128 // self.ring.bits
-
-    def length_of(self, round_: int) -> int:
-        """Ring elements that a party sends in a round."""
-        return self.slots[round_ - 1].length + self.check_words
+        """Expected steps: opening; question, answer and (double masks) opening of each round; result; signatures."""
+        double = self.sums.double
+        return SEED_STEPS + double + (2 + double) * len(self.slots) + 3
 
     def quorum_of(self, round_: int) -> int:
         """How many parties a sum must be over, or sign the result in the round after the last.
@@ -160,8 +159,19 @@ class Agreement(Generic[Settings]):
         and an honest party answers one question a round. So no two parties end with different results.
         """
         asked = self.settings.sample_size if round_ <= len(self.slots) else self.settings.parties
-        colluding = getattr(self.settings.placement, "colluding_max", 0)
-        return max(self.members_min, least_quorum(asked, colluding))
+        return max(self.members_min, least_quorum(asked, self.colluding_max))
+
+    @cached_property
+    def sums(self) -> SumTerms:
+        """The terms of the secure sums."""
+        return SumTerms(
+            digest=self.digest,
+            directory=self.directory,
+            ring=self.ring,
+            members_min=self.quorum_of(1),
+            masks=self.masks,
+            colluding_max=self.colluding_max,
+        )
 
     @cached_property
     def ring(self) -> Ring:

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from cloister.aggregation import agree_on_seed, pack_members
+from cloister.aggregation import pack_members
+from cloister.aggregation.coordination import AddPlainly, introduce, pick, sum_round
+from cloister.aggregation.messages import Attempt
 from cloister.aggregation.seed_agreement import Ready
 from cloister.crypto.identity import SIGNATURE_BYTES
 from cloister.errors import ConfigError, DivergedError, RemoteProtocolError
@@ -22,8 +21,7 @@ from cloister.privacy.mechanisms import Release
 from cloister.privacy.release import NoiseDuty, release
 from cloister.protocols.guided_sums.agreement import Agreement, slot_event
 from cloister.protocols.guided_sums.algorithm import GuidedSession
-from cloister.protocols.guided_sums.blinding import sum_answers
-from cloister.protocols.guided_sums.messages import Answer, Declined, Finish, Lead, MaskedUpdate, Past, Sign, Signed
+from cloister.protocols.guided_sums.messages import Answer, Declined, Finish, Lead, Past, Sign, Signed
 from cloister.protocols.guided_sums.statements import Stated, check_stated, first_link, next_link
 from cloister.roles import Ask, Check, Coordinator, Message, expect, require_members
 
@@ -78,35 +76,25 @@ def coordinate(
 
 def _coordinate(agreed: GuidedSession[Any], session: bytes, duty: NoiseDuty | None) -> Coordinator[GuidedOutcome]:
     agreement = agreed.agreement
-    parties, rounds = agreement.settings.parties, len(agreement.slots)
-    present = yield from agree_on_seed(
-        agreement=agreement.digest,
-        directory=agreement.directory,
-        session=session,
-        members_min=agreement.members_min,
-        steps=agreement.steps,
-    )
+    terms, rounds = agreement.sums, len(agreement.slots)
+    present = yield from introduce(terms, session=session, steps=agreement.steps)
     line, history = _Line(agreed, session, present), list[tuple[int, ...]]()
     link = first_link(agreement.digest, session)
     for number in range(1, rounds + 1):
         stated = yield from line.ask_leader(number)
-        quorum, length = agreement.quorum_of(number), agreement.length_of(number)
         asked = agreement.list_asked(number, session=session)
-        request = Answer(number, link, stated)
-        total, members = yield from sum_answers(
-            {party: request for party in present if party in asked},
+        summed = yield from sum_round(
+            terms,
             round_=number,
+            asked=tuple(party for party in present if party in asked),
+            length=agreement.slots[number - 1].length,
+            request=_ask(link, stated),
             label=f"{agreement.slots[number - 1].name} (round {number} of {rounds})",
             steps=agreement.steps,
-            check=_check_update(agreement, length),
-            ring=agreement.ring,
-            length=length,
-            parties=parties,
-            plain_addition=_noise_of(agreement, duty, number),
-            require=partial(require_members, members_min=quorum, parties=parties),
+            add_plainly=_noise_of(agreement, duty, number),
         )
-        line.log.append(Past(stated, total))
-        history.append(members)
+        line.log.append(Past(stated, summed.total))
+        history.append(summed.members)
         link = next_link(link, number, stated)
     stated = yield from line.ask_leader(rounds + 1)
     sign = Sign(link, stated)
@@ -116,11 +104,11 @@ def _coordinate(agreed: GuidedSession[Any], session: bytes, duty: NoiseDuty | No
         check=_check_signature,
         steps=agreement.steps,
     )
-    signed = {party: reply.signature for party, reply in sorted(answers.items()) if isinstance(reply, Signed)}
-    require_members(len(signed), agreement.quorum_of(rounds + 1), parties)
+    signed = {party: reply.signature for party, reply in pick(answers, Signed).items()}
+    require_members(len(signed), agreement.quorum_of(rounds + 1), terms.parties)
     yield Ask(
         label="handing out the result",
-        requests=dict.fromkeys(signed, Finish(pack_members(signed, parties), b"".join(signed.values()))),
+        requests=dict.fromkeys(signed, Finish(pack_members(signed, terms.parties), b"".join(signed.values()))),
         check=expect(Ready),
         steps=agreement.steps,
     )
@@ -182,27 +170,14 @@ def _check_signature(party: int, reply: Message) -> None:
         raise RemoteProtocolError(f"party {party} must sign with {SIGNATURE_BYTES} bytes; got {len(reply.signature)}.")
 
 
-def _noise_of(
-    agreement: Agreement[Any], duty: NoiseDuty | None, round_: int
-) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
-    """Noise on the masked sum of a whole slot, once, needed or not; the check words behind it are left alone."""
+def _ask(link: bytes, stated: Stated) -> Callable[[int, Attempt], Answer]:
+    """Return what asks any party for its answer in an attempt."""
+    return lambda party, attempt: Answer(attempt, link, stated)
+
+
+def _noise_of(agreement: Agreement[Any], duty: NoiseDuty | None, round_: int) -> AddPlainly | None:
+    """Noise on the masked sum of a whole slot, once, needed or not."""
     if duty is None:
         return None
-    slot = agreement.slots[round_ - 1]
-    add_noise = partial(release, event=slot_event(slot, agreement.settings), duty=duty, ring=agreement.ring)
-
-    def add(total: NDArray[Any]) -> NDArray[Any]:
-        return np.concatenate([add_noise(total[: slot.length]), total[slot.length :]])
-
-    return add
-
-
-def _check_update(agreement: Agreement[Any], length: int) -> Check:
-    kind = expect(MaskedUpdate)
-
-    def check(party: int, reply: Message) -> None:
-        kind(party, reply)
-        assert isinstance(reply, MaskedUpdate)
-        reply.masked.to_numpy(agreement.ring.dtype, length)
-
-    return check
+    event = slot_event(agreement.slots[round_ - 1], agreement.settings)
+    return partial(release, event=event, duty=duty, ring=agreement.ring)

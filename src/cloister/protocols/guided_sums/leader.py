@@ -7,7 +7,8 @@ lengths, and numbers that differ by rounding only. Then it goes on, and what was
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,14 +16,14 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from cloister.aggregation import Masks
 from cloister.crypto import Stream
-from cloister.errors import LocalProtocolError, RemoteProtocolError
+from cloister.errors import DivergedError, LocalProtocolError, RemoteProtocolError
 from cloister.protocols.guided_sums.agreement import Agreement
 from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession, Result
-from cloister.protocols.guided_sums.blinding import CommonMasks
 from cloister.protocols.guided_sums.messages import Past
 from cloister.protocols.guided_sums.query import Idle, Query, Question
-from cloister.protocols.guided_sums.statements import Stated, Statements, next_link
+from cloister.protocols.guided_sums.statements import Statements, next_link, place_of
 from cloister.records import IntArray
 from cloister.wire import Array
 from cloister.wire.codec import DTYPES
@@ -35,10 +36,10 @@ CLOSE = 1e-9
 class _Read:
     """A round that is over, opened: nothing about it can fail any more."""
 
-    stated: Stated
     question: Question
-    words: NDArray[Any]
-    members: tuple[int, ...]
+    link: bytes
+    total: NDArray[Any] | None
+    """None if some member answered another question, or after others."""
 
 
 class Leader:
@@ -48,10 +49,8 @@ class Leader:
     ----------
     agreed
         What was agreed; its algorithm is what runs.
-    statements, blinding
-        What follows from the common seed.
-    check_words
-        The words that a member puts behind its vector of a round, given that round's link of the chain.
+    statements, masks
+        This party's, in this session.
     stream
         The parties' common stream.
     link
@@ -63,13 +62,12 @@ class Leader:
         *,
         agreed: GuidedSession[Any],
         statements: Statements,
-        blinding: CommonMasks,
-        check_words: Callable[[int, bytes], NDArray[Any]],
+        masks: Masks,
         stream: Stream,
         link: bytes,
     ) -> None:
         self._agreement: Agreement[Any] = agreed.agreement
-        self._statements, self._blinding, self._check_words = statements, blinding, check_words
+        self._statements, self._masks = statements, masks
         self._asking = agreed.algorithm(self._agreement.settings, stream)
         self._own: Query | GuidedFinding = next(self._asking)
         self._link = link
@@ -87,37 +85,39 @@ class Leader:
         RemoteProtocolError
             If a round is missing or was changed; nothing has been read then.
         """
-        unread = [past for past in news if past.total.round > self._read]
-        if [past.total.round for past in unread] != list(range(self._read + 1, round_)):
+        unread = [past for past in news if past.total.attempt.round > self._read]
+        if [past.total.attempt.round for past in unread] != list(range(self._read + 1, round_)):
             raise RemoteProtocolError(f"all rounds before round {round_} must come with it, in order; they do not.")
-        for read in [self._open(past) for past in unread]:
+        opened, link = list[_Read](), self._link
+        for past in unread:
+            opened.append(self._open(past, link))
+            link = opened[-1].link
+        for read in opened:
             self._advance(read)
         if not self._follows:
             return None
         return self._next_question(round_) if self._agrees else Idle()
 
-    def _open(self, past: Past) -> _Read:
-        agreement, round_ = self._agreement, past.total.round
-        query = self._statements.open(round_, past.stated)
-        length, least = agreement.length_of(round_), agreement.quorum_of(round_)
-        words, members = self._blinding.open(past.total, length=length, members_min=least)
-        return _Read(stated=past.stated, question=query.question, words=words, members=members)
+    def _open(self, past: Past, link: bytes) -> _Read:
+        round_ = past.total.attempt.round
+        question = self._statements.open(round_, past.stated).question
+        link, total = next_link(link, round_, past.stated), None
+        with suppress(DivergedError):  # told to nobody: the session asks nothing more, and ends without a result
+            total = self._masks.read(past.total, place_of(link), self._agreement.slots[round_ - 1].length).elements
+        return _Read(question=question, link=link, total=total)
 
     def _advance(self, read: _Read) -> None:
         self._read += 1
-        self._link = next_link(self._link, self._read, read.stated)
-        length = len(read.words) - self._agreement.check_words
-        own = self._check_words(self._read, self._link)
-        self._agrees &= np.array_equal(
-            read.words[length:], own * own.dtype.type(len(read.members))
-        )  # wraps, as sums do
-        if not self._agrees or not self._follows:
+        self._link = read.link
+        if read.total is None:
+            self._agrees = False
+        if read.total is None or not self._agrees or not self._follows:
             return
         assert isinstance(self._own, Query)  # one for each slot
         self._follows = is_close(self._own.question, read.question)
         if not self._follows:
             return
-        total = self._agreement.ring.decode(read.words[:length])
+        total = self._agreement.ring.decode(read.total)
         self.totals = (*self.totals, total)
         try:
             self._own = self._asking.send(total[: self._own.length])

@@ -1,4 +1,4 @@
-"""The messages of guided sums; each protocol has its own codec. Tags 1-3 belong to the seed agreement."""
+"""The messages of guided sums; each protocol has its own codec. Tags 1-3 and 32-36 belong to secure sums."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from cloister.aggregation import Aggregate
+from cloister.aggregation.messages import Answered, Attempt, MeetPeers, Opened, OpenTotal, Restored, RestoreMasks, Total
 from cloister.aggregation.seed_agreement import (
     OpenSession,
     Ready,
@@ -16,7 +16,7 @@ from cloister.aggregation.seed_agreement import (
     TakeSeed,
 )
 from cloister.protocols.guided_sums.statements import Stated
-from cloister.wire import Array, Codec
+from cloister.wire import Codec
 
 RoundNumber = Annotated[int, Meta(ge=1, lt=2**20)]
 
@@ -25,7 +25,7 @@ class Past(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A round that is over: what was stated in it, and the total of the answers."""
 
     stated: Stated
-    total: Aggregate
+    total: Total
 
 
 class Lead(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=4):
@@ -38,7 +38,7 @@ class Lead(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag
 class Answer(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=5):
     """To a member: this round's question, and the link of the chain before it."""
 
-    round: RoundNumber
+    attempt: Attempt
     link: bytes
     stated: Stated
 
@@ -57,12 +57,6 @@ class Finish(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, t
     signatures: bytes
 
 
-class MaskedUpdate(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=4):
-    """A party's masked vector, as long as the round's slot however much of it is used, followed by check words."""
-
-    masked: Array
-
-
 class Declined(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=6):
     """From a party that computes other questions than those that were stated: it cannot lead."""
 
@@ -77,6 +71,15 @@ def make_codec(protocol: str) -> Codec:
     """Return the codec of a protocol of guided sums: its name is in every frame."""
     return Codec(
         protocol,
-        requests=OpenSession | ShareSeed | TakeSeed | Lead | Answer | Sign | Finish,
-        replies=SessionOpened | SealedSeeds | Ready | MaskedUpdate | Stated | Declined | Signed,
+        requests=OpenSession
+        | ShareSeed
+        | TakeSeed
+        | MeetPeers
+        | Lead
+        | Answer
+        | OpenTotal
+        | RestoreMasks
+        | Sign
+        | Finish,
+        replies=SessionOpened | SealedSeeds | Ready | Answered | Opened | Restored | Stated | Declined | Signed,
     )

@@ -51,15 +51,7 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
     ) -> GuidedParty:
         """Seat one party."""
         assert duty is not None  # a job of guided sums has a budget
-        return GuidedParty(
-            number=seat.number,
-            agreed=agreed,
-            records=own.records,
-            identity=seat.identity,
-            entropy=seat.entropy,
-            session=seat.session,
-            duty=duty,
-        )
+        return GuidedParty(seat=seat, agreed=agreed, records=own.records, duty=duty)
 
     def coordinate(
         self,
@@ -137,12 +129,14 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
 
 def agree_on_sums(job: Job, settings: Settings, directory: tuple[bytes, ...]) -> Agreement[Settings]:
     """Translate a job of guided sums into what its roles agree on."""
-    options = job.protocol
+    options, parties = job.protocol, len(job.parties)
     assert isinstance(options, NoiseOptions)
     return Agreement(
         settings=settings,
         directory=directory,
-        members_min=options.resolve_min_parties(len(job.parties)),
+        members_min=options.resolve_min_parties(parties),
+        masks=options.resolve_masks(parties),
+        colluding_max=options.resolve_colluding_max(parties),
         max_records=job.data.max_records or MAX_RECORDS,
         ring_bits=options.ring,
         context=json.dumps([asdict(column) for column in job.columns]),

@@ -19,13 +19,14 @@ from functools import cached_property, lru_cache
 import msgspec
 from msgspec import Struct
 
-from cloister.crypto import Entropy, Identity, is_signed
+from cloister.aggregation.statements import Place
+from cloister.crypto import Identity, is_signed
 from cloister.crypto.identity import SIGNATURE_BYTES
 from cloister.crypto.sealing import TAG_BYTES, open_keyed, seal_keyed
 from cloister.crypto.stream import Context, encode_context
 from cloister.errors import CloisterError, LocalProtocolError, RemoteProtocolError
 from cloister.protocols.guided_sums.query import Ground, Idle, Query, Question, pose
-from cloister.roles import PartyNumber
+from cloister.roles import PartyNumber, Seat
 
 SALT_BYTES, LINK_BYTES, _LENGTH_BYTES = 16, 32, 4
 
@@ -109,12 +110,12 @@ class Statements:
     seed: bytes
     session: bytes
 
-    def state(self, round_: int, question: Question, *, leader: int, identity: Identity, entropy: Entropy) -> Stated:
-        """Pad, seal and sign a question."""
-        salt = entropy.bytes(SALT_BYTES)
+    def state(self, round_: int, question: Question, *, seat: Seat) -> Stated:
+        """Pad, seal and sign a question, as the party that leads."""
+        salt, leader = seat.entropy.bytes(SALT_BYTES), seat.number
         context = ("question", self.session, round_, leader, salt)
         box = seal_keyed(self.forms.write(round_, question), self.seed, *context)
-        return Stated(leader, salt, box, identity.sign(*_signed(self.session, round_, leader, salt, box)))
+        return Stated(leader, salt, box, seat.identity.sign(*_signed(self.session, round_, leader, salt, box)))
 
     def open(self, round_: int, stated: Stated) -> Query:
         """Check who stated it, open it, and check that it may be asked; whoever states something else is named."""
@@ -162,6 +163,14 @@ def first_link(agreement: bytes, session: bytes) -> bytes:
 def next_link(link: bytes, round_: int, stated: Stated) -> bytes:
     """Return the chain's link of a round."""
     return _hash(link, round_, stated.leader, stated.salt, stated.box)
+
+
+def place_of(link: bytes) -> Place:
+    """Return where a round's answers stand: the chain up to its question is all that they must have in common.
+
+    Totals are not in it: only who leads reads them.
+    """
+    return Place(link=link, subject=b"")
 
 
 def _hash(*context: Context) -> bytes:

@@ -6,10 +6,10 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from cloister.aggregation import MaskKind, least_quorum
+from cloister.aggregation import MaskKind
 from cloister.job import Facts, Job, NoiseOptions, Options, SumOptions
 from cloister.job.model import MAX_COUNT
-from cloister.job.noise_options import check_quorum, default_colluding_max, default_quorum
+from cloister.job.noise_options import PlacementKind, check_quorum, default_colluding_max, default_quorum
 from cloister.job.refusals import KeyPath, refuse, show_value
 from cloister.kmeans import assignment as assignments
 from cloister.protocols.multiparty_lloyd.agreement import Initialisation, StartBy
@@ -175,8 +175,6 @@ class NoisyOptions(NoiseOptions, frozen=True):
         A star around the coordinator, or a ring of parties without a server, which add the noise themselves.
     placement
         As in `NoiseOptions`; or, in a ring, all parties together.
-    masks
-        As in `MaskedOptions`, around a coordinator; double by default where parties add shares of the noise.
     """
 
     facts: ClassVar[Facts] = Facts(budget="required")
@@ -185,8 +183,7 @@ class NoisyOptions(NoiseOptions, frozen=True):
     start: tuple[tuple[float, ...], ...] | None = None
     noise: NoiseKind | None = None
     topology: Literal["star", "ring"] = "star"
-    placement: Literal["aggregator", "shared", "local", "joint"] = "aggregator"  # type: ignore[assignment] # wider
-    masks: MaskKind | None = None
+    placement: PlacementKind | None = None  # type: ignore[assignment] # wider
 
     @property
     def noise_kind(self) -> NoiseKind:
@@ -203,19 +200,9 @@ class NoisyOptions(NoiseOptions, frozen=True):
         """Whether the parties add up among themselves."""
         return self.topology == "ring"
 
-    @property
-    def mask_kind(self) -> MaskKind:
-        """What masks the sums; in a ring always double ones."""
-        if self.in_ring:
-            return "double"
-        return self.masks or ("double" if self.placement == "shared" else "common")
-
-    def resolve_min_parties(self, parties: int) -> int:
-        """Return ``min_parties``, or its default for so many parties; with double masks more than half of them."""
-        least = super().resolve_min_parties(parties)
-        if self.min_parties is None and self.mask_kind == "double":
-            least = max(least, least_quorum(parties, self.resolve_colluding_max(parties)))
-        return least
+    def resolve_masks(self, parties: int) -> MaskKind:
+        """Return what masks the sums; in a ring always double masks."""
+        return "double" if self.in_ring else super().resolve_masks(parties)
 
     @property
     def needs_delta(self) -> bool:
@@ -231,9 +218,6 @@ class NoisyOptions(NoiseOptions, frozen=True):
         """Refuse a start that nobody can make, and noise that nobody can add."""
         super().check(job)
         check_start(self, job)
-        if self.mask_kind == "double":
-            parties = len(job.parties)
-            check_quorum(self.resolve_min_parties(parties), parties, self.resolve_colluding_max(parties))
         if self.in_ring and self.masks == "common":
             what_to_do = "A ring's masks are double: remove it."
             refuse(("protocol", "masks"), 'be left out with topology = "ring"', '"common"', what_to_do)
@@ -246,7 +230,7 @@ class NoisyOptions(NoiseOptions, frozen=True):
                 what_to_do = 'Write topology = "ring" and noise = "laplace".'
                 refuse(path, 'come with topology = "ring"', '"joint" without it', what_to_do)
             return
-        if self.placement == "aggregator":
+        if self.resolve_placement(len(job.parties)) == "aggregator":
             must = 'be "local", "shared" or "joint" with topology = "ring"'
             refuse(path, must, '"aggregator"', "A ring has no server that could add noise.")
         if self.start_by == "coordinator":

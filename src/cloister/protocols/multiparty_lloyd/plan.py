@@ -8,16 +8,22 @@ from typing import Self
 
 import numpy as np
 
-from cloister.aggregation import Introduction, least_quorum, unpack_members
-from cloister.aggregation.messages import Answered, Conclude, Opened, OpenTotal, PartyBox, Settle, Voted
 from cloister.aggregation.seed_agreement import OpenSession, Ready
-from cloister.aggregation.terms import OPENING_BYTES, VOTE_BYTES
-from cloister.crypto import Identity, Stream
-from cloister.crypto.sealing import TAG_BYTES
-from cloister.crypto.secret_sharing import SHARE_BYTES
+from cloister.crypto import Stream
 from cloister.forecast.advice import STEADY
 from cloister.forecast.model import Forecast, PlanRequest, RoundNoise, TrafficForecast
-from cloister.forecast.traffic import HOLLOW_SESSION, HollowSession, NoNoise, extend, measure, measure_star, sum_up
+from cloister.forecast.traffic import (
+    HOLLOW_SESSION,
+    HollowSession,
+    HollowSums,
+    NoNoise,
+    extend,
+    make_seats,
+    measure,
+    measure_star,
+    scale_quorum,
+    sum_up,
+)
 from cloister.forecast.trials import refuse_epsilons
 from cloister.job import Job
 from cloister.privacy.accounting import Accountant
@@ -33,6 +39,7 @@ from cloister.records import IntArray
 from cloister.roles import Message, Seat
 from cloister.wire import Array
 
+_PURPOSE = "traffic of Lloyd's rounds"
 _ROUNDS_MEASURED = 3  # the first centres may be sent twice; from the third round on, all rounds are alike
 
 
@@ -96,27 +103,13 @@ def measure_rounds(agreement: Agreement) -> TrafficForecast:
     return replace(last, leader=leader, other=other, total_bytes=total, at_most=agreement.tolerance > 0)
 
 
-def _make_seats(parties: int) -> list[Seat]:
-    """Make seats with keys that protect nothing, since there is nothing to protect."""
-    stream = Stream.from_seed(0, "traffic of Lloyd's rounds")
-    return [
-        Seat(
-            number=number,
-            identity=Identity(stream.child("identity", number)),
-            entropy=stream.child("party", number),
-            session=HOLLOW_SESSION,
-        )
-        for number in range(1, parties + 1)
-    ]
-
-
 def _hollow_star(agreement: Agreement, parties: int, iterations: int) -> HollowSession:
     """Make a session with messages of the same length; noise does not change any length."""
-    seats, noise, duty = _make_seats(parties), agreement.noise, None
+    seats, noise, duty = make_seats(parties, _PURPOSE), agreement.noise, None
     if noise is not None:
         noise = replace(noise, targets=noise.targets[:iterations], placement=Aggregator())
         duty = NoiseDuty(charger=Accountant(noise.budget), sampler=NoNoise())
-    members_min, colluding_max = _scale_quorum(agreement, parties)
+    members_min, colluding_max = scale_quorum(agreement.sums, parties)
     agreement = replace(
         agreement,
         parties=parties,
@@ -136,51 +129,26 @@ def _hollow_star(agreement: Agreement, parties: int, iterations: int) -> HollowS
     )
 
 
-def _scale_quorum(agreement: Agreement, parties: int) -> tuple[int, int]:
-    """Return ``members_min`` and ``colluding_max``: as many may be missing, and the same part may collude."""
-    if not agreement.sums.double:
-        return min(agreement.members_min, parties), 0
-    colluding = agreement.colluding_max * parties // agreement.parties
-    missing = agreement.parties - agreement.members_min
-    least = min(parties, least_quorum(parties, colluding))
-    return max(parties - missing, least), colluding
-
-
 class _HollowParty:
     """Meets the others, and answers with zeros of the right lengths."""
 
     def __init__(self, agreement: Agreement, seat: Seat) -> None:
         self._agreement = agreement
-        self._number = seat.number
-        self._introduction = Introduction(seat=seat, terms=agreement.sums)
+        self._sums = HollowSums(seat, agreement.sums)
 
     def handle(self, request: Message) -> Message:
         """Answer."""
         agreement = self._agreement
-        reply: Message | None = None
         match request:
             case messages.MaskedRound():
-                reply = self._answer(request)
+                return self._sums.answer(request.attempt, agreement.length)
             case messages.NaiveRound():
-                reply = messages.LocalUpdate(Array.of(np.zeros(agreement.length, dtype=np.int64)))
-            case OpenTotal():
-                reply = Opened(bytes(OPENING_BYTES), bytes(VOTE_BYTES if agreement.sums.shares_masks else 0))
-            case Settle():
-                reply = Voted(bytes(VOTE_BYTES))
-            case Conclude() | messages.NaiveFinish():
-                reply = Ready()
+                return messages.LocalUpdate(Array.of(np.zeros(agreement.length, dtype=np.int64)))
+            case messages.NaiveFinish():
+                return Ready()
             case OpenSession() if not agreement.masked:
-                reply = Ready()
-        return self._introduction.handle(request) if reply is None else reply
-
-    def _answer(self, request: messages.MaskedRound) -> Answered:
-        terms = self._agreement.sums
-        shares: tuple[PartyBox, ...] = ()
-        if terms.shares_masks:
-            members = unpack_members(request.attempt.members, terms.parties)
-            box = bytes(SHARE_BYTES + TAG_BYTES)
-            shares = tuple(PartyBox(member, box) for member in members if member != self._number)
-        return Answered(bytes(terms.body_bytes(self._agreement.length)), shares)
+                return Ready()
+        return self._sums.handle(request)
 
 
 def measure_ring(terms: serverless.Terms) -> TrafficForecast:
@@ -190,7 +158,7 @@ def measure_ring(terms: serverless.Terms) -> TrafficForecast:
 
 
 def _hollow_ring(terms: serverless.Terms, rounds: int) -> HollowSession:
-    seats = _make_seats(terms.parties)
+    seats = make_seats(terms.parties, _PURPOSE)
     terms = replace(terms, rounds=rounds, directory=tuple(seat.identity.public_bytes for seat in seats))
     return HollowSession(
         coordinator=serverless.relay(terms, entropy=Stream.from_seed(0, "relay"), session=HOLLOW_SESSION),

@@ -249,7 +249,7 @@ _EXACT = "And all parties but one in a sum: what they leave of it is the last on
 def _choose_masks(options: LloydOptions, parties: int) -> dict[str, Any]:
     """Say how a session's sums are masked, and against how many; nothing of a protocol in the clear."""
     if isinstance(options, NoisyOptions):
-        return {"masks": options.mask_kind, "colluding_max": options.resolve_colluding_max(parties)}
+        return {"masks": options.resolve_masks(parties), "colluding_max": options.resolve_colluding_max(parties)}
     if isinstance(options, MaskedOptions):
         return {"masks": options.masks, "colluding_max": options.resolve_colluding_max(parties)}
     return {}
