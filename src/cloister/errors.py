@@ -13,7 +13,8 @@
     ├── MissingExtraError             9   an optional dependency is not installed
     ├── BudgetError                   10  a release would exceed the budget or a cap: ask for less
     ├── LedgerError                   11  a ledger file is damaged, edited, missing or from a newer version: restore it
-    └── DivergedError                 13  parties computed different things from the same totals: run the same version
+    ├── DivergedError                 13  parties computed different things from the same totals: run the same version
+    └── JournalError                  14  a role cannot go on after it was stopped: its journal does not fit
 
 Every message says what must hold, what was got, and what to do. None carries a value of a record.
 """
@@ -29,6 +30,7 @@ __all__ = [
     "DataError",
     "DivergedError",
     "InfeasibleError",
+    "JournalError",
     "LedgerError",
     "LocalProtocolError",
     "MissingExtraError",
@@ -113,3 +115,9 @@ class DivergedError(CloisterError, RuntimeError):
     """Parties that read the same totals derived different queries from them, so there is no result."""
 
     exit_code = 13  # 12 is the audit's
+
+
+class JournalError(CloisterError, RuntimeError):
+    """A journal is damaged, or the role that is rebuilt from it would answer otherwise than it did."""
+
+    exit_code = 14

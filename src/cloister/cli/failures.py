@@ -22,6 +22,7 @@ from cloister.errors import (
     DataError,
     DivergedError,
     InfeasibleError,
+    JournalError,
     LedgerError,
     LocalProtocolError,
     MissingExtraError,
@@ -47,6 +48,7 @@ _MEANINGS: dict[type[CloisterError], str] = {
     BudgetError: "the privacy budget does not allow a release",
     LedgerError: "a ledger file is damaged, edited or missing",
     DivergedError: "parties computed different things from the same totals",
+    JournalError: "a role that was stopped cannot go on from its journal",
 }
 # The \b keeps the lines as they are.
 EXIT_CODES_HELP = "\b\nExit codes:\n" + "\n".join(

@@ -14,13 +14,15 @@ from types import SimpleNamespace
 import msgspec
 from msgspec import Struct
 
-from cloister.crypto import Identity, make_entropy
+from cloister.crypto import Entropy, Identity, make_entropy
 from cloister.errors import ConfigError, RemoteProtocolError
 from cloister.job import COORDINATOR, Job, OwnSide, Setup
 from cloister.jobfile.reader import parse_job
-from cloister.privacy.books import prepay
+from cloister.privacy.books import make_sampler, prepay
+from cloister.privacy.samplers import Sampler
 from cloister.protocol import OwnInput, PublicInput, Seat, read_public_input
 from cloister.runtime.piped_role import Opening, PipedRole, serve
+from cloister.runtime.resuming import Memory, guard_coordinator, guard_party
 from cloister.sessions.assembly import (
     Session,
     know_alignment,
@@ -30,7 +32,7 @@ from cloister.sessions.assembly import (
     take_input,
 )
 from cloister.sessions.tables import OwnTable, open_own_table
-from cloister.wire import Array, CoordinatorEndpoint, PartyEndpoint
+from cloister.wire import Array
 
 
 class RoleTask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,6 +52,8 @@ class RoleTask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Its table; None for the coordinator, and for a party without columns.
     seed
         Makes keys and noise reproducible, and no longer secret.
+    journal, journal_key
+        Where the role writes down what it needs to go on after a kill, and the key that seals it.
     """
 
     job: str
@@ -58,6 +62,8 @@ class RoleTask(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     party: str | None = None
     data: str | None = None
     seed: int | None = None
+    journal: str | None = None
+    journal_key: bytes = b""
 
     def encode(self) -> bytes:
         """Return it as bytes."""
@@ -101,13 +107,25 @@ class _WaitingRole:
         self._setup = Setup(job=job, own=own, folder=Path(self._task.folder), seed=self._task.seed)
         self._identity: Identity | None = None
         self._table: OwnTable | None = None
+        self._memory: Memory | None = None
+        if self._task.journal is not None:
+            self._memory = Memory(Path(self._task.journal), key=self._task.journal_key, session=self._task.session)
         if name is not None:
-            self._identity = Identity(make_entropy(f"identity of {name}", seed=self._task.seed))
+            self._identity = Identity(self._make_entropy(f"identity of {name}"))
             parties = {party.name: party for party in job.parties}
             if name not in parties:
                 raise ConfigError(f"a role must be one of the job's parties; {name!r} is not. Check the job's names.")
             self._table = open_own_table(self._setup, parties[name], {})
         self._public = _know_records(job, name, self._table, read_public_input(self._setup))
+
+    def _make_entropy(self, label: str) -> Entropy:
+        if self._memory is None or self._task.seed is not None:
+            return make_entropy(label, seed=self._task.seed)
+        return self._memory.make_entropy(label)
+
+    def _make_sampler(self, role: str) -> Sampler:
+        sampler = make_sampler(role, self._task.seed)
+        return sampler if self._memory is None else self._memory.keep_noise(sampler)
 
     @property
     def identity(self) -> bytes:
@@ -117,26 +135,32 @@ class _WaitingRole:
     def seat(self, directory: tuple[bytes, ...]) -> PipedRole:
         """Take the seat."""
         session = open_session(self._setup.job, directory, self._public, session=self._task.session)
+        if self._task.party is not None:
+            return self._seat_party(session, self._task.party)
+        sampler = self._make_sampler(COORDINATOR)
+        role, _ = seat_coordinator(session, self._make_entropy(COORDINATOR), sampler=sampler)
         codec = session.protocol.codec(session.agreed)
-        if self._task.party is None:
-            entropy = make_entropy(COORDINATOR, seed=self._task.seed)
-            coordinator, _ = seat_coordinator(session, entropy, seed=self._task.seed)
-            return PipedRole(endpoint=CoordinatorEndpoint(coordinator, codec=codec, session=session.id))
-        return self._seat_party(session, self._task.party)
+        endpoint = guard_coordinator(role, codec=codec, session=session.id, memory=self._memory)
+        return PipedRole(endpoint=endpoint, end=self._forget)
+
+    def _forget(self) -> None:
+        if self._memory is not None:
+            self._memory.wipe()
 
     def _seat_party(self, session: Session, name: str) -> PipedRole:
         assert self._identity is not None
         assert self._table is not None
-        job, seed = session.job, self._task.seed
+        job = session.job
         number = 1 + [party.name for party in job.parties].index(name)
         seat = Seat(
             number=number,
             identity=self._identity,
-            entropy=make_entropy(f"party {number}", seed=seed),
+            entropy=self._make_entropy(f"party {number}"),
             session=session.id,
         )
         own: OwnInput = take_input(job, name, self._table, None, self._public)
-        seated = seat_party(session, seat, own, self._setup.own_side(name), self._table, seed=seed)
+        sampler = self._make_sampler(name)
+        seated = seat_party(session, seat, own, self._setup.own_side(name), self._table, sampler=sampler)
         books, protocol = seated.books, session.protocol
         if books is not None and session.charges is not None:
             prepay([books], session.charges.prepaid)
@@ -153,8 +177,9 @@ class _WaitingRole:
 
         codec = protocol.codec(session.agreed)
         return PipedRole(
-            endpoint=PartyEndpoint(seated.role, number=number, codec=codec, session=session.id),
+            endpoint=guard_party(seated.role, number=number, codec=codec, session=session.id, memory=self._memory),
             find=find,
+            end=self._forget,
             close=lambda: protocol.close(seated.role),
         )
 

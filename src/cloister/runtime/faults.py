@@ -20,7 +20,8 @@ class FaultKind(Enum):
     CORRUPT_REPLY = "one bit of the reply flips"
     CRASH = "the party stops for good before it sees the request"
     CRASH_AFTER = "the party handles the request and stops for good before it answers"
-    RESTART = "the party comes back with its memory lost before it sees the request"
+    RESTART = "the party is started anew before it sees the request: with its memory lost, or from its journal"
+    RESTART_AFTER = "the party handles the request, is started anew before it answers, and is asked again"
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,7 @@ class Hub:
         self._failures: dict[int, CloisterError] = {}
         self._missed = dict.fromkeys(range(1, len(tasks)), 0)
         self._rejected: list[Rejected] = []
+        self._struck: set[tuple[FaultKind, int, int]] = set()
 
     async def run(self) -> PipedRun:
         """Run it to its end."""
@@ -144,7 +145,7 @@ class Hub:
                 raise message.to_error()
 
     async def _restart(self, number: int) -> None:
-        """Start a party anew, without memory."""
+        """Start a role anew; it has the memory that its task names, or none."""
         await self._links[number].kill()
         try:
             await self._greet(number)
@@ -157,21 +158,48 @@ class Hub:
     async def _run_steps(self) -> messages.Ended:
         """Carry frames until the coordinator has finished."""
         while True:
-            message = await self._hear_coordinator()
-            if isinstance(message, messages.Ended):
-                return message
-            if not isinstance(message, messages.Opened):
-                raise LocalProtocolError(
-                    f"a coordinator must open a step; got {type(message).__name__}: this is a bug."
-                )
-            frames = {}
-            for party in message.parties:
-                frame = await self._hear_coordinator()
-                assert isinstance(frame, messages.Frame)
-                frames[party] = frame
-            await self._run_step(message.step, frames)
+            opened = await self._hear_step()
+            if isinstance(opened, messages.Ended):
+                return opened
+            step, frames = opened
+            if self._strikes(FaultKind.RESTART, COORDINATOR, step):
+                frames = await self._restart_coordinator()
+            silent = await self._run_step(step, frames)
+            if self._strikes(FaultKind.RESTART_AFTER, COORDINATOR, step):
+                silent = await self._run_step(step, await self._restart_coordinator())
+            for party in silent:
+                self._missed[party] += 1
             self._links[COORDINATOR].send(messages.Close())
             self._steps += 1
+
+    async def _hear_step(self) -> tuple[int, dict[int, messages.Frame]] | messages.Ended:
+        """Hear which step the coordinator opens, and its requests."""
+        message = await self._hear_coordinator()
+        if isinstance(message, messages.Ended):
+            return message
+        if not isinstance(message, messages.Opened):
+            raise LocalProtocolError(f"a coordinator must open a step; got {type(message).__name__}: this is a bug.")
+        frames = {}
+        for party in message.parties:
+            frame = await self._hear_coordinator()
+            assert isinstance(frame, messages.Frame)
+            frames[party] = frame
+        return message.step, frames
+
+    async def _restart_coordinator(self) -> dict[int, messages.Frame]:
+        """Start the coordinator anew; return the requests of the step that it opens again."""
+        await self._restart(COORDINATOR)
+        opened = await self._hear_step()
+        assert not isinstance(opened, messages.Ended)
+        return opened[1]
+
+    def _strikes(self, kind: FaultKind, party: int, step: int) -> bool:
+        """Whether a fault is planned that has not struck yet."""
+        planned = (kind, party, step)
+        if planned in self._struck or not self._plan.hits(*planned):
+            return False
+        self._struck.add(planned)
+        return True
 
     async def _hear_coordinator(self) -> messages.PipeMessage:
         message = await self._links[COORDINATOR].receive()
@@ -181,8 +209,11 @@ class Hub:
             raise _LostError
         return message
 
-    async def _run_step(self, step: int, frames: Mapping[int, messages.Frame]) -> None:
-        """Deliver one step's requests; offer the coordinator what comes back until all have answered or time is up."""
+    async def _run_step(self, step: int, frames: Mapping[int, messages.Frame]) -> set[int]:
+        """Deliver one step's requests; offer the coordinator what comes back until all have answered or time is up.
+
+        Returns who was silent.
+        """
         if self._plan.crashed(COORDINATOR, step):
             await self._links[COORDINATOR].kill()
         silent = set(frames)
@@ -193,19 +224,18 @@ class Hub:
             heard = {self._links[party].listen(): party for party in waiting}
             done, _ = await asyncio.wait(heard, timeout=until_s - loop.time(), return_when=asyncio.FIRST_COMPLETED)
             for party in sorted(heard[one] for one in done):
-                heard_of = await self._hear(party, self._links[party].take(), step)
+                heard_of = await self._hear(party, self._links[party].take(), frames[party], step)
                 if heard_of is not _Heard.NOTHING_YET:
                     waiting.discard(party)
                 if heard_of is _Heard.REPLY:
                     silent.discard(party)
-        for party in silent:
-            self._missed[party] += 1
+        return silent
 
     async def _deliver(self, party: int, frame: messages.Frame, step: int) -> bool:
         """Deliver a request; False: nothing will come back."""
         if self._plan.crashed(party, step):
             await self._links[party].kill()
-        elif self._plan.hits(FaultKind.RESTART, party, step):
+        elif self._strikes(FaultKind.RESTART, party, step):
             await self._restart(party)
         if not self._links[party].alive:
             self._failures.setdefault(party, TooFewPartiesError(f"the process of party {party} stopped."))
@@ -214,7 +244,7 @@ class Hub:
         self._links[party].send(frame)
         return True
 
-    async def _hear(self, party: int, message: messages.PipeMessage | None, step: int) -> _Heard:
+    async def _hear(self, party: int, message: messages.PipeMessage | None, asked: messages.Frame, step: int) -> _Heard:
         """Take what a party says."""
         if message is None:
             self._failures[party] = TooFewPartiesError(f"the process of party {party} stopped.")
@@ -222,6 +252,10 @@ class Hub:
             self._failures[party] = message.to_error()
         elif isinstance(message, messages.Refused):
             self._rejected.append(Rejected(step=step, receiver=party, reason=message.reason))
+        elif isinstance(message, messages.Frame) and self._strikes(FaultKind.RESTART_AFTER, party, step):
+            await self._restart(party)
+            self._links[party].send(asked)
+            return _Heard.NOTHING_YET
         elif isinstance(message, messages.Frame):
             return await self._offer(party, message, step)
         return _Heard.SILENCE

@@ -3,12 +3,8 @@
 One process serves session after session; in each it holds ONE role. It ends when its standard input does, so no process
 outlives the hub. What it prints goes to standard error.
 
-A process that is killed has lost its role's memory, and one that is started anew takes its seat with nothing: it
-refuses what it is asked, and counts as silent. To go on instead, a party would need a journal of: its endpoint's last
-step, request and reply; the secrets of its session key and what was agreed with them (seed, pads); the position of its
-private stream; what its role keeps between messages (its protocol says what: rounds answered, opened and paid,
-statements, keys, the vector with its noise of a round that is not open yet). All of it is bytes and integers. Order:
-draw, journal, charge, send. The coordinator would need the replies it took, and noise that it added.
+A process that is killed and started anew takes its seat again. Where its task names a journal it goes on where it was
+(:mod:`cloister.runtime.resuming`); without one it refuses what it is asked, and counts as silent.
 """
 
 from __future__ import annotations
@@ -62,12 +58,15 @@ class PipedRole:
         A party's or the coordinator's.
     find
         Of a party: what it has found, from what the coordinator told at the end.
+    end
+        The session is over, and the role will not be asked again.
     close
         Wipes its keys.
     """
 
     endpoint: PartyEndpoint | CoordinatorEndpoint[Any]
     find: Callable[[Mapping[str, int | bool]], bytes] = lambda outcome: b""
+    end: Callable[[], None] = lambda: None
     close: Callable[[], None] = lambda: None
 
 
@@ -114,7 +113,7 @@ def _serve_session(pipe: Pipe, task: bytes, open_role: Callable[[bytes], Opening
             pipe.send(messages.Seated())
             if isinstance(role.endpoint, PartyEndpoint):
                 return _serve_party(pipe, role, role.endpoint)
-            return _serve_coordinator(pipe, role.endpoint)
+            return _serve_coordinator(pipe, role, role.endpoint)
         finally:
             role.close()
     except CloisterError as error:
@@ -133,14 +132,16 @@ def _serve_party(pipe: Pipe, role: PipedRole, endpoint: PartyEndpoint) -> messag
             pipe.send(reply)
         elif isinstance(message, messages.Finish):
             pipe.send(messages.Found(role.find(message.outcome)))
+            role.end()
             return pipe.receive()
         elif isinstance(message, messages.Abandon):
+            role.end()
             raise TooFewPartiesError(message.reason)
         else:
             return message
 
 
-def _serve_coordinator(pipe: Pipe, endpoint: CoordinatorEndpoint[Any]) -> messages.PipeMessage | None:
+def _serve_coordinator(pipe: Pipe, role: PipedRole, endpoint: CoordinatorEndpoint[Any]) -> messages.PipeMessage | None:
     while not endpoint.finished:
         frames = endpoint.frames()
         pipe.send(messages.Opened(endpoint.step, endpoint.ask.label, tuple(frames)))
@@ -154,6 +155,7 @@ def _serve_coordinator(pipe: Pipe, endpoint: CoordinatorEndpoint[Any]) -> messag
             return message
         endpoint.close_step()
     pipe.send(messages.Ended(_list_counts(endpoint.result)))
+    role.end()
     return pipe.receive()
 
 

@@ -2,8 +2,8 @@
 
 The hub carries frames between the coordinator's process and the parties', as a network would: it knows deadlines, who
 is silent and who is gone, and reads nothing. Processes are started once and serve session after session; one that was
-killed is started anew for the next. It is for tests of what one process cannot show (other processors, kills); there
-are no journals here and no encryption between hub and processes.
+killed is started anew for the next. It is for tests of what one process cannot show (other processors, kills, roles
+that go on from their journals); there is no encryption between hub and processes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from cloister.runtime.faults import Fault, FaultKind
 from cloister.runtime.pipe_hub import Hub, PipedRun
 from cloister.runtime.pipe_link import Link
 
-_KINDS = (FaultKind.CRASH, FaultKind.CRASH_AFTER, FaultKind.RESTART, FaultKind.DROP_REQUEST, FaultKind.DROP_REPLY)
+_OF_COORDINATOR = (FaultKind.CRASH, FaultKind.RESTART, FaultKind.RESTART_AFTER)
+_OF_PARTIES = (*_OF_COORDINATOR, FaultKind.CRASH_AFTER, FaultKind.DROP_REQUEST, FaultKind.DROP_REPLY)
 
 
 class Processes:
@@ -75,8 +76,8 @@ class Processes:
         start_deadline_s
             How long each role may take to read its task, and to take its seat.
         faults
-            CRASH, CRASH_AFTER, RESTART, DROP_REQUEST and DROP_REPLY. A crash kills the process; party 0 is the
-            coordinator, which can only be killed.
+            CRASH, CRASH_AFTER, RESTART, RESTART_AFTER, DROP_REQUEST and DROP_REPLY. A crash kills the process, a
+            restart starts another in its place. Party 0 is the coordinator, which crashes or is started anew only.
 
         Raises
         ------
@@ -86,10 +87,8 @@ class Processes:
         if len(tasks) != len(self._environments):
             raise ConfigError(f"there must be one task for each of {len(self._environments)} roles; got {len(tasks)}.")
         faults = tuple(faults)
-        if any(one.kind not in _KINDS or (not one.party and one.kind is not FaultKind.CRASH) for one in faults):
-            raise ConfigError(
-                "processes are killed, started anew, or not heard, the coordinator only killed; got more."
-            )
+        if any(one.kind not in (_OF_PARTIES if one.party else _OF_COORDINATOR) for one in faults):
+            raise ConfigError("processes are killed or started anew, and parties not heard; got more.")
         session = Hub(
             self._links, self._start, tasks, deadline_s=deadline_s, start_deadline_s=start_deadline_s, faults=faults
         )

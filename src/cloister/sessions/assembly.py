@@ -17,10 +17,11 @@ import numpy as np
 from cloister.crypto import Entropy
 from cloister.data.common_order import AlignedTable
 from cloister.errors import ConfigError, DataError
-from cloister.job import COORDINATOR, Job, OwnSide
-from cloister.privacy.books import Books, Charges, make_sampler, open_books, open_coordinator_duty
+from cloister.job import Job, OwnSide
+from cloister.privacy.books import Books, Charges, open_books, open_coordinator_duty
 from cloister.privacy.ledger import Ledger, LedgerSession, fingerprint_label, fingerprint_records
 from cloister.privacy.release import NoiseDuty
+from cloister.privacy.samplers import Sampler
 from cloister.protocol import Clustering, Coordinator, OwnInput, Party, PublicInput, Seat, resolve_protocol
 from cloister.sessions.alignment import Aligned
 from cloister.sessions.tables import OwnTable
@@ -78,7 +79,7 @@ def open_session(job: Job, directory: tuple[bytes, ...], public: PublicInput, *,
 
 
 def seat_party(
-    session: Session, seat: Seat, own: OwnInput, side: OwnSide, table: OwnTable, *, seed: int | None
+    session: Session, seat: Seat, own: OwnInput, side: OwnSide, table: OwnTable, *, sampler: Sampler
 ) -> SeatedParty:
     """Seat ONE party. Its books are open and nothing has been paid yet (`cloister.privacy.books.prepay`).
 
@@ -88,8 +89,8 @@ def seat_party(
         What was agreed, and the party's place in it.
     own, side, table
         Its input, where its ledger is, and the whole table by which the ledger recognises its records.
-    seed
-        Makes its noise reproducible, and no longer secret.
+    sampler
+        Draws its noise.
 
     Raises
     ------
@@ -100,7 +101,7 @@ def seat_party(
     name = session.job.parties[seat.number - 1].name
     if session.charges is not None and session.charges.parties_pay:
         books = open_books(name, charges=session.charges, ledger=_open_ledger(session, session.charges, side, table))
-        duty = NoiseDuty(charger=books, sampler=make_sampler(name, seed))
+        duty = NoiseDuty(charger=books, sampler=sampler)
     role = session.protocol.seat(session.agreed, seat, own, duty=duty)
     return SeatedParty(role=role, books=books)
 
@@ -130,12 +131,12 @@ def _make_folder(folder: Path) -> None:
 
 
 def seat_coordinator(
-    session: Session, entropy: Entropy, *, seed: int | None
+    session: Session, entropy: Entropy, *, sampler: Sampler
 ) -> tuple[Coordinator[Any], NoiseDuty | None]:
     """Seat the coordinator; return its role, and its books if it adds the noise."""
     duty = None
     if session.charges is not None:
-        duty = open_coordinator_duty(session.charges, make_sampler(COORDINATOR, seed))
+        duty = open_coordinator_duty(session.charges, sampler)
     return session.protocol.coordinate(session.agreed, session=session.id, entropy=entropy, duty=duty), duty
 
 

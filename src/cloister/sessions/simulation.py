@@ -22,7 +22,7 @@ from cloister.data import Table, open_table
 from cloister.errors import ConfigError, LocalProtocolError
 from cloister.job import COORDINATOR, Job, Setup
 from cloister.job.refusals import check_choice
-from cloister.privacy.books import JobBooks, prepay
+from cloister.privacy.books import JobBooks, make_sampler, prepay
 from cloister.privacy.units import Learns
 from cloister.protocol import (
     SERVER,
@@ -232,11 +232,13 @@ class _Simulation:
                     own,
                     setup.own_side(name),
                     self.tables[name],
-                    seed=seed,
+                    sampler=make_sampler(name, seed),
                 )
                 for number, (name, own) in enumerate(self.inputs.items(), start=1)
             ]
-            coordinator, duty = seat_coordinator(session, make_entropy(COORDINATOR, seed=seed), seed=seed)
+            coordinator, duty = seat_coordinator(
+                session, make_entropy(COORDINATOR, seed=seed), sampler=make_sampler(COORDINATOR, seed)
+            )
             books = None
             if charges is not None:
                 books = JobBooks(

@@ -36,6 +36,10 @@ class PartyEndpoint:
         self._last_frame = b""
         self._last_reply = b""
 
+    def has_answered(self, frame: bytes) -> bool:
+        """Whether this is the last frame again; it gets the same reply."""
+        return bool(self._last_reply) and frame == self._last_frame
+
     def receive(self, frame: bytes) -> bytes:
         """Answer one frame from the coordinator.
 
@@ -44,7 +48,7 @@ class PartyEndpoint:
         RemoteProtocolError
             If the frame breaks the rules; the party's state is then unchanged.
         """
-        if self._last_reply and frame == self._last_frame:
+        if self.has_answered(frame):
             return self._last_reply
         envelope = self._codec.open(frame, session=self._session, sender=COORDINATOR)
         if envelope.step <= self._last_step:
@@ -85,6 +89,11 @@ class CoordinatorEndpoint(Generic[Result]):
         if self._ask is None:
             raise LocalProtocolError("a session must be open to have a step; it is finished. Check `finished` first.")
         return self._ask
+
+    @property
+    def taken(self) -> Mapping[int, bytes]:
+        """The frames of the replies that were taken in the open step."""
+        return self._frames
 
     @property
     def result(self) -> Result:
