@@ -9,7 +9,7 @@ from cloister.runtime import journal as module
 from cloister.runtime.journal import Journal
 
 KEY, SESSION = bytes(range(32)), b"session"
-ENTRIES = [b"first", b"", bytes(1000), b"last"]
+ENTRIES = [b"first", b"", bytes(100), b"last"]
 
 
 def reopen(path, key=KEY, session=SESSION):
@@ -62,7 +62,7 @@ def test_what_takes_the_place_of_an_entry_that_was_cut_off_is_sealed_under_anoth
 
 def test_every_byte_that_changes_is_noticed(path):
     whole = path.read_bytes()
-    for place in (*range(300), *range(len(whole) - 60, len(whole))):
+    for place in range(len(whole)):
         damaged = bytearray(whole)
         damaged[place] ^= 1 << place % 8
         path.write_bytes(damaged)

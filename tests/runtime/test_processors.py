@@ -9,10 +9,12 @@ import os
 import platform
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from cloister.cli.role_process import RoleTask, read_report
 from cloister.crypto import make_entropy
@@ -152,15 +154,19 @@ def test_the_settings_do_compute_differently(request):
     assert len(exponentials) == 2
 
 
-def make_tasks(path, seed):
-    """What each process is told: the contract, and its own table."""
+def make_tasks(path, seed, journals=None):
+    """What each process is told: the contract, its own table, and where its journal is."""
     setup, text = load_setup(path), path.read_text()
     session = make_entropy("session", seed=seed).bytes(16)
     shared = {"job": text, "folder": str(path.parent), "session": session, "seed": seed}
     parties = [
         RoleTask(**shared, party=party.name, data=str(setup.own_side(party.name).data)) for party in setup.job.parties
     ]
-    return [task.encode() for task in (RoleTask(**shared), *parties)]
+    tasks = [RoleTask(**shared), *parties]
+    if journals is not None:
+        kept = [{"journal": str(journals / str(number)), "journal_key": bytes(32)} for number in range(len(tasks))]
+        tasks = [structs.replace(task, **own) for task, own in zip(tasks, kept, strict=True)]
+    return [task.encode() for task in tasks]
 
 
 @pytest.mark.parametrize("name", JOBS)
@@ -211,3 +217,31 @@ def test_whoever_is_killed_everybody_ends_with_one_result_or_a_typed_error(name,
     # Nobody is charged twice for anything, whatever is asked again.
     assert all(len(set(report.charged)) == len(report.charged) for report in reports)
     assert set(run.found) | set(run.failures) >= {1, 2, 3}
+
+
+RESUMED = {
+    "a party before it opens": Fault(FaultKind.RESTART, 3, 6),
+    "a party after it has opened": Fault(FaultKind.RESTART_AFTER, 2, 6),
+    "the leader before it reads a total": Fault(FaultKind.RESTART, 1, 7),
+    "the leader after it has stated a question": Fault(FaultKind.RESTART_AFTER, 1, 7),
+    "the coordinator before it asks": Fault(FaultKind.RESTART, 0, 5),
+    "the coordinator before it adds up": Fault(FaultKind.RESTART_AFTER, 0, 5),
+}
+
+
+@pytest.mark.parametrize("name", RESUMED)
+def test_whoever_is_killed_and_has_a_journal_goes_on_and_nobody_misses_it(name, processes, folder, tmp_path):
+    """Real kills, each process under another setting; tests/runtime/test_resuming.py has every step."""
+    path = folder / "job.toml"
+    path.write_text(JOBS["synopsis"])
+    run = processes.run(make_tasks(path, None, tmp_path), faults=[RESUMED[name]])
+    assert run.failures == {}
+    assert not any(run.missed.values())
+    reports = [read_report(body) for body in run.found.values()]
+    assert len(reports) == 3
+    assert all(report.centres == reports[0].centres is not None for report in reports)
+    assert all(len(set(report.charged)) == len(report.charged) for report in reports)
+    until = time.monotonic() + 15
+    while any(tmp_path.iterdir()) and time.monotonic() < until:  # a role wipes its journal when it has told its result
+        time.sleep(0.05)
+    assert not any(tmp_path.iterdir())

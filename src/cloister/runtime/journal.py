@@ -66,7 +66,9 @@ class Journal:
                 os.close(self._file)
                 raise
         except BlockingIOError:
-            raise JournalError(f"{path}: a journal must be used by one process at a time; another has it open.") from None
+            raise JournalError(
+                f"{path}: a journal must be used by one process at a time; another has it open."
+            ) from None
         except OSError as error:
             raise _describe(path, error) from None
 
