@@ -17,8 +17,9 @@ up to the whole of Algorithm 5.
 Threat model, who learns what, what breaks it: as for the synopsis (docs/proofs/feddp.md); the server's data are known
 to all. A round may ask a public sample of the parties, and a party that was away is asked again.
 
-Costs: 3 steps to agree on a seed, two per slot, three for the result. A party sends 8 bytes per number: by default
-1 + d (d + 3) / 2 + |Q| + 4 k (d + 2) numbers; it receives the questions, the leader the totals as well.
+Costs: 3 steps to agree on a seed, two per slot, three for the result (double masks: one more, and one more per slot). A
+party sends 8 bytes per number: by default 1 + d (d + 3) / 2 + |Q| + 4 k (d + 2) numbers; it receives the questions, the
+leader the totals as well.
 
 Reading order: :mod:`.server`, :mod:`.options`, :mod:`.questions`, :mod:`.settings`, :mod:`.pipeline` with its steps
 (:mod:`.initialisation`; :mod:`.reduction` for appendix E), :mod:`.published` with :mod:`.published_questions` and

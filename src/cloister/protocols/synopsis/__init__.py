@@ -17,9 +17,11 @@ One party, the leader, runs the algorithm (:mod:`.pipeline`) and states what is 
 question, derive its price, and answer. How large a record's vectors are in a round is that round's weight in the
 budget; noise has one scale for the whole session. So whoever adds the noise needs to know nothing that was released.
 
-Threat model: the coordinator and the members are semi-honest, that is, curious, but following the protocol. The leader
-may state any question: it learns nothing beyond the budget. It can waste the budget or state false centres. Nothing is
-promised against parties that lie about their records.
+Threat model: by default the parties add the noise, in shares, and an active coordinator together with up to
+``colluding_max`` of them learns nothing of the others beyond epsilon. Where the coordinator adds the noise, all but the
+leader are semi-honest, that is, curious, but following the protocol. The leader may state any question: it learns
+nothing beyond the budget. It can waste the budget or state false centres. Nothing is promised against parties that lie
+about their records.
 
 Who learns what (the coordinator sees lengths that are public, and masked words):
 
@@ -36,8 +38,9 @@ Rounds that turn out not to be needed are sent as zeros under the same masks and
 which these were, nor how many rounds of Lloyd's algorithm there were, unless it times the answers: an idle round takes
 parties less time. Who takes part and who drops out is public.
 
-Breaks if: this depends on who adds the noise (``Agreement.breaks_if``). By default, the coordinator does: it must not
-see the centres, and with any one party's help it can remove noise and masks.
+Breaks if: this depends on who adds the noise (``Agreement.breaks_if``). By default, if more than ``colluding_max``
+parties collude. A coordinator that adds the noise must not see the centres, and with any one party's help it can remove
+noise and masks.
 
 Dropouts: a party that misses a round is asked again in the next; what it was charged stays charged. The others go on,
 down to a quorum. If the leader is silent, the next in line replays what was stated and goes on. Behind each vector,
@@ -45,12 +48,13 @@ under the masks, go check words, a keyed hash of all sealed questions so far: if
 the leader sees it and states idle rounds and no result to the end; the coordinator cannot tell. There is a result only
 with the signatures of a quorum on it.
 
-Costs: 3 steps to agree on a seed, two for each slot, one to state the result, one to sign it, one to finish. By default
+Costs: 3 steps to agree on a seed and, with double masks, one to meet; two or three for each slot; one to state the
+result, one to sign it, one to finish. By default
 the slots (``Settings.slots``) have 1 + 16 d + 6000 + 8 k (d + 2) numbers for d <= 5, and 26 + d (d + 5) / 2 + 6000 +
 8 k (d + 2) beyond. A party sends 8 bytes for each number, plus some 60 bytes per slot, 16 of them check words; the
 leader receives as many. A party receives the questions: some 200 bytes and 8 for each number in one, such as a centre's
-coordinate. CPU: a signature to check and one pass over the records for each round that is needed; two masks to send;
-10 to 30 microseconds for each number with exact noise.
+coordinate. CPU: a signature to check and one pass over the records for each round that is needed; two masks to send,
+or one for each other party; 10 to 30 microseconds for each number with exact noise.
 
 Reading order: :mod:`cloister.protocols.guided_sums`, :mod:`.questions`, :mod:`.settings`, :mod:`.pipeline`; then its
 steps in order: :mod:`.grid_plan` with :mod:`.extent`, :mod:`.histogram`, :mod:`.choice_of_k`. :mod:`.protocol` is the
