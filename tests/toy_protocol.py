@@ -105,7 +105,8 @@ class Mean(Clustering[Agreed]):
     def leakage(self, agreed):
         role, value, meaning = "coordinator", "sums", "each party's sums and number of records"
         row = Row(role=role, value=value, meaning=meaning, learns=Learns.NOISY)
-        return LeakageTable(source="CONTRIBUTING.md", rows=(row,), breaks_if="Nobody: each party's noise is whole.")
+        withstands = Local(parties=agreed.parties).withstands(masked_twice=False)
+        return LeakageTable(source="CONTRIBUTING.md", rows=(row,), withstands=withstands, breaks_if="Nobody.")
 
     def codec(self, agreed):
         return CODEC

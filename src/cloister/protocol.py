@@ -132,8 +132,8 @@ class OwnInput:
 class CardMaker(Protocol):
     """Makes the privacy card from the books that were charged and the circumstances of the run."""
 
-    def __call__(self, circumstances: Circumstances, *, middleman: str = "coordinator") -> PrivacyCard:
-        """Make the card; ``middleman`` is the role between the parties."""
+    def __call__(self, circumstances: Circumstances) -> PrivacyCard:
+        """Make the card."""
 
 
 # --- output -----------------------------------------------------------------------------------------------------------

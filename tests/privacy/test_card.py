@@ -10,7 +10,7 @@ from cloister.privacy.card import Circumstances, make_card
 from cloister.privacy.costs import epsilon_of_rho
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Release
 from cloister.privacy.placement import Aggregator, Local, Shared
-from cloister.privacy.units import Budget, Sensitivity, Unit
+from cloister.privacy.units import Budget, LeakageTable, Sensitivity, Unit
 
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
 
@@ -27,7 +27,7 @@ def card_of(*releases, budget=BUDGET, placement=None, is_simulation=False, **kno
         accountant.spent(),
         budget=budget,
         placement=placement or Aggregator(),
-        breaks_if="Nobody.",
+        leakage=LeakageTable(source="", rows=(), withstands="Nobody learns more.", breaks_if="Nobody."),
         is_simulation=is_simulation,
         circumstances=Circumstances(**known),
     )
@@ -82,7 +82,7 @@ def test_plain_words_never_round_down_and_hold_no_powers_of_ten(epsilon, words):
 
 
 def test_a_study_promises_nothing_at_all():
-    assert "protected against" in card_of().protects_against
+    assert "learns more" in card_of().protects_against
     assert card_of(is_simulation=True).protects_against == "Nobody is protected: the noise came from a seed."
 
 

@@ -21,7 +21,7 @@ from cloister.privacy.mechanisms import (
 )
 from cloister.privacy.placement import Aggregator, Joint, Local, Shared
 from cloister.privacy.simulation_sampler import SimulationSampler
-from cloister.privacy.units import Budget, Sensitivity
+from cloister.privacy.units import Budget, LeakageTable, Sensitivity
 from tests.privacy.distributions import ALPHA, battery, convolve, pmf
 
 LAPLACE = DiscreteLaplace(scale=3.0)
@@ -243,13 +243,35 @@ class TestWhatFollowsForAProtocol:
             Joint(parties=4).reserve_delta(Budget(epsilon=1.0, delta=1e-21), 10)
 
     def test_which_coalition_breaks_it(self):
-        star = answers(lambda p: p.breaks_if)
-        double = answers(lambda p: p.breaks_if_masked_twice)
+        star = answers(lambda p: p.breaks_if(masked_twice=False))
+        double = answers(lambda p: p.breaks_if(masked_twice=True))
         for words, text in zip(("knows the noise", "No coalition", "unmask", "dealt"), star, strict=True):
             assert words in text
         assert [a == b for a, b in zip(star, double, strict=True)] == [True, True, False, True]
         assert "any one party" in star[2]
         assert "any one party" not in double[2]
+
+    def test_who_may_collude_in_the_words_of_the_model_that_is_proved(self):
+        double = answers(lambda p: p.withstands(masked_twice=True, middleman="relay"))
+        assert double[0].startswith(
+            "Semi-honest parties, however many collude, learn nothing of the others {limit}, as"
+        )
+        assert double[1] == "All others together, an active relay among them, learn nothing of a party {limit}."
+        assert double[2] == (
+            "An active relay together with up to 2 of the 4 parties learns nothing of the others {limit}."
+        )
+        assert double[3].startswith("Semi-honest parties, up to 3 of the 4 together, or the semi-honest relay alone")
+        star = answers(lambda p: p.withstands(masked_twice=False))
+        assert [("active" in text, "follows the protocol" in text) for text in star] == [
+            (False, True),
+            (True, False),
+            (False, True),
+            (False, False),
+        ]
+        table = LeakageTable(source="", rows=(), withstands=double[2], breaks_if="")
+        assert table.claim(0.5) == (
+            "An active relay together with up to 2 of the 4 parties learns nothing of the others beyond epsilon 0.5."
+        )
 
     def test_only_the_numbers_enter_digests(self):
         assert answers(lambda p: msgspec.msgpack.decode(msgspec.msgpack.encode(p))) == [

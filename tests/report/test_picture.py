@@ -18,7 +18,7 @@ from cloister.privacy.accounting import Accountant
 from cloister.privacy.card import make_card
 from cloister.privacy.mechanisms import DiscreteLaplace, Release
 from cloister.privacy.placement import Aggregator
-from cloister.privacy.units import Budget, Sensitivity
+from cloister.privacy.units import Budget, LeakageTable, Sensitivity
 from cloister.report import picture as picture_module
 from cloister.report.picture import choose_columns, draw_picture
 from cloister.report.result import KChoice, Result
@@ -125,6 +125,13 @@ def test_the_title_does_not_boast_of_a_weak_promise(epsilon: float, weak: bool) 
     noise, sensitivity = DiscreteLaplace(scale=1.0001 / epsilon), Sensitivity(l1=1, l2_squared=1)
     accountant.charge(Release(name="a", mechanism=noise, sensitivity=sensitivity, entries=1))
     spent, budget = accountant.spent(), accountant.budget
-    card = make_card(spent, budget=budget, placement=Aggregator(), breaks_if="", is_simulation=False)
+    leakage = LeakageTable(source="", rows=(), withstands="", breaks_if="")
+    card = make_card(
+        spent,
+        budget=budget,
+        placement=Aggregator(),
+        leakage=leakage,
+        is_simulation=False,
+    )
     title = picture_module._title(make_result(card=card))
     assert ("PROMISES PRACTICALLY NOTHING" in title) is weak

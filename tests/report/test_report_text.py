@@ -16,7 +16,7 @@ from cloister.privacy.accounting import Accountant
 from cloister.privacy.card import PrivacyCard, make_card
 from cloister.privacy.mechanisms import DiscreteGaussian, Release
 from cloister.privacy.placement import Aggregator, Local, Placement
-from cloister.privacy.units import Budget, Sensitivity
+from cloister.privacy.units import Budget, LeakageTable, Sensitivity
 from cloister.report.folder import write_result
 from cloister.report.layout import (
     choose_noun,
@@ -123,7 +123,12 @@ def card_of(*, placement: Placement, is_simulation: bool = False, epsilon: float
         accountant.spent(),
         budget=accountant.budget,
         placement=placement,
-        breaks_if="The coordinator, once it sees the centres.",
+        leakage=LeakageTable(
+            source="",
+            rows=(),
+            withstands=placement.withstands(masked_twice=False),
+            breaks_if="The coordinator, once it sees the centres.",
+        ),
         is_simulation=is_simulation,
     )
 

@@ -106,7 +106,7 @@ def _report(aligned: Aligned, files: dict[str, Path], *, seeded: bool) -> None:
     for row in table.rows:
         role = "the coordinator" if row.role == "coordinator" else "each party"
         typer.echo(f"  {role} learns {row.learns.value}: {row.meaning}")
-    typer.echo(f"  breaks if: {table.breaks_if}")
+    typer.echo(f"  {table.withstands} Breaks if: {table.breaks_if}")
     typer.echo("Each file is for its own party only: it says which of that party's rows have a place.")
     if seeded:
         typer.echo("cloister: made with a seed: reproducible, but anyone who knows the seed can undo it.", err=True)

@@ -20,6 +20,7 @@ from cloister.forecast.model import (
     TrafficForecast,
 )
 from cloister.job import MAX_COUNT, Job, Setup
+from cloister.privacy.card import UNPROVED
 from cloister.privacy.units import LeakageTable, Learns, Unit
 from cloister.protocol import Clustering, read_public_input, registered_protocols, resolve_protocol
 from cloister.runtime import OnProgress
@@ -45,8 +46,8 @@ class Plan:
         The budget; None if the job is not differentially private.
     who_adds_noise
         In words; None without noise.
-    learned, breaks_if
-        Who learns what, and which coalition breaks it.
+    learned, withstands, breaks_if
+        Who learns what, who may collude and learns no more, and which coalition breaks it.
     declared_records
         The number of records that the job declares public.
     records
@@ -85,6 +86,7 @@ class Plan:
     unit: str | None
     who_adds_noise: str | None
     learned: str
+    withstands: str
     breaks_if: str
     declared_records: int | None
     records: tuple[int, ...]
@@ -171,7 +173,10 @@ def _describe(job: Job, request: PlanRequest, forecast: Forecast, why: str) -> P
         delta=None if budget is None else budget.delta,
         unit=None if budget is None else budget.unit.value,
         who_adds_noise=forecast.who_adds_noise,
-        learned=_sum_up(forecast.leakage, forecast.middleman),
+        learned=_sum_up(forecast.leakage, forecast.middleman, flawed=bool(job.protocol.flaw)),
+        withstands=UNPROVED
+        if job.protocol.flaw
+        else forecast.leakage.claim(None if budget is None else budget.epsilon),
         breaks_if=forecast.leakage.breaks_if,
         declared_records=job.data.records,
         records=request.numbers,
@@ -196,14 +201,14 @@ def _list_others(protocol: Clustering[object]) -> str:
     return ", ".join(name for name in others if name != protocol.name)
 
 
-def _sum_up(leakage: LeakageTable, middleman: str) -> str:
+def _sum_up(leakage: LeakageTable, middleman: str, *, flawed: bool) -> str:
     """Put the leakage table into one line: what each role learns that is not its own."""
     parts = []
     for role, rows in groupby(leakage.rows, key=lambda row: row.role):
         name = {"coordinator": f"the {middleman}", "party": "each party"}[role]
         learned = [row for row in rows if row.learns not in (Learns.NOTHING, Learns.OWN)]
         kinds = [
-            f"{'; '.join(row.meaning for row in alike)} ({how.value})"
+            f"{'; '.join(row.meaning for row in alike)} ({how.in_words(flawed=flawed)})"
             for how, alike in groupby(learned, key=lambda row: row.learns)
         ]
         parts.append(f"{name} learns {' and '.join(kinds) or 'nothing'}")

@@ -47,6 +47,7 @@ def _print_what_runs(plan: Plan, console: Console) -> None:
         print_line(console, f"Budget: epsilon = {plan.epsilon:g}, delta = {plan.delta:.3g}, for {unit}.")
         print_line(console, f"Noise: {plan.who_adds_noise}")
     print_line(console, f"Leaks: {plan.learned}")
+    print_line(console, f"Withstands: {plan.withstands}")
     print_line(console, f"Breaks if: {plan.breaks_if}")
 
 

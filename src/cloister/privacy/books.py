@@ -22,7 +22,7 @@ from cloister.privacy.placement import Aggregator, Placement
 from cloister.privacy.release import Charger, NoiseDuty
 from cloister.privacy.samplers import ExactSampler, Sampler
 from cloister.privacy.simulation_sampler import SimulationSampler
-from cloister.privacy.units import Budget
+from cloister.privacy.units import Budget, LeakageTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,8 +211,8 @@ class JobBooks:
     ----------
     charges
         What was agreed about payment.
-    breaks_if
-        Which coalition breaks the promise.
+    leakage
+        Whom the promise withstands, and which coalition breaks it.
     parties
         The parties' books that are at hand.
     coordinator
@@ -222,12 +222,12 @@ class JobBooks:
     """
 
     charges: Charges
-    breaks_if: str
+    leakage: LeakageTable
     parties: tuple[Books, ...] = ()
     coordinator: NoiseDuty | None = None
     seeded: bool = False
 
-    def make_card(self, circumstances: Circumstances, *, middleman: str = "coordinator") -> PrivacyCard:
+    def make_card(self, circumstances: Circumstances) -> PrivacyCard:
         """Return the card of the party that was charged most: the one that took part in most rounds.
 
         With a prepayment the cost is the prepayment's. Which rounds run depends on released values, and then the sum
@@ -241,10 +241,9 @@ class JobBooks:
             spent,
             budget=self.charges.budget,
             placement=self.charges.placement,
-            breaks_if=self.breaks_if,
+            leakage=self.leakage,
             is_simulation=self.seeded,
             circumstances=circumstances,
-            middleman=middleman,
         )
 
     def _list_spent(self) -> list[Spent]:

@@ -16,7 +16,7 @@ from cloister.privacy.accounting import Spent
 from cloister.privacy.costs import epsilon_of_rho, pure_epsilon_of, rho_of
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Mechanism, Release
 from cloister.privacy.placement import Placement
-from cloister.privacy.units import Budget, Unit
+from cloister.privacy.units import Budget, LeakageTable, Unit
 
 _PLAIN_TIMES_MOST = 1e6  # beyond, how many times likelier tells nobody anything
 _NOT_PROMISED = (
@@ -24,6 +24,7 @@ _NOT_PROMISED = (
     "The promise is about one unit: many records of one person are protected as a group, at a multiple of epsilon.",
     "What each party may learn from its own records is its own business.",
 )
+UNPROVED = "Nobody is protected by proof: the guarantee as published does not hold."
 EPSILON_WEAK = 10.0
 """Above, a promise is practically none: exp(10) is 22,026."""
 _MOSTLY_NOISE = 0.25
@@ -145,6 +146,8 @@ class Circumstances:
         How many parties' numbers are in the released sums, by agreement.
     flaw
         Why the stated guarantee does not hold; empty where it does.
+    liars
+        What a party with a role of its own can spoil by lying.
     """
 
     estimated_records: float | None = None
@@ -156,6 +159,7 @@ class Circumstances:
     shares_missing: int = 0
     parties_in_sum: int | None = None
     flaw: str = ""
+    liars: tuple[str, ...] = ()
 
 
 def make_card(
@@ -163,10 +167,9 @@ def make_card(
     *,
     budget: Budget,
     placement: Placement,
-    breaks_if: str,
+    leakage: LeakageTable,
     is_simulation: bool,
     circumstances: Circumstances | None = None,
-    middleman: str = "coordinator",
 ) -> PrivacyCard:
     """Write the card of a run.
 
@@ -176,14 +179,12 @@ def make_card(
         What the run costs, and the releases that ran.
     budget, placement
         What was agreed.
-    breaks_if
-        Which coalition breaks it.
+    leakage
+        Whom it withstands, and which coalition breaks it.
     is_simulation
         Whether the noise came from a seed.
     circumstances
         What else is known of the run, for the warnings.
-    middleman
-        Whoever stands between the parties: the coordinator, or a relay.
     """
     circumstances = circumstances or Circumstances()
     whole = "one record" if budget.unit is Unit.RECORD else "all records of one client"
@@ -199,9 +200,9 @@ def make_card(
         releases=tuple(_describe(release) for release in spent.releases),
         who_adds_noise=placement.who_adds,
         who_could_subtract=placement.who_could_subtract,
-        protects_against=_name_protected(is_simulation, circumstances.flaw, middleman),
-        breaks_if=breaks_if,
-        not_promised=_NOT_PROMISED,
+        protects_against=_name_protected(is_simulation, circumstances.flaw, leakage.claim(spent.epsilon)),
+        breaks_if=leakage.breaks_if,
+        not_promised=(*_NOT_PROMISED, *circumstances.liars),
         warnings=write_warnings(
             spent,
             unit=budget.unit,
@@ -251,12 +252,12 @@ def write_warnings(
     return tuple(filter(None, warnings))
 
 
-def _name_protected(is_simulation: bool, flaw: str, middleman: str) -> str:
+def _name_protected(is_simulation: bool, flaw: str, claim: str) -> str:
     if flaw:
-        return "Nobody is protected by proof: the guarantee as published does not hold."
+        return UNPROVED
     if is_simulation:
         return "Nobody is protected: the noise came from a seed."
-    return f"Each party's records are protected against every other party, and against the {middleman}."
+    return claim
 
 
 def _round_up(times: float) -> str:

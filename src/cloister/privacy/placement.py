@@ -6,7 +6,7 @@ a noise value is not protected against by it. So the mechanism to charge is the 
 the others add is independent of the records, and adding it is post-processing.
 
 A placement also says what follows from it for sums with common masks (aggregation.common_masks), which the coordinator
-and any one party together can remove, and with double masks: who is still protected then.
+and any one party together can remove, and with double masks: who may collude then, and who may not.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from cloister.privacy.mechanisms import (
     PolyaDifference,
     compute_variance,
 )
-from cloister.privacy.units import Budget
+from cloister.privacy.units import LIMIT, Budget
 
 _REACH = 90  # standard deviations that all noise together exceeds with probability below 1e-37, Laplace tails included
 _RESERVED = 2.0**-10  # of delta, for joint noise, whose law is only nearly as stated
@@ -94,15 +94,13 @@ class _Placement(ABC):
     def who_could_subtract(self) -> str:
         """Who could take noise away again, for the privacy card."""
 
-    @property
     @abstractmethod
-    def breaks_if(self) -> str:
-        """Which coalition undoes the protection of a masked sum."""
+    def withstands(self, *, masked_twice: bool, middleman: str = "coordinator") -> str:
+        """Say who may collude and learns nothing of the others beyond `LIMIT`, in the model that is proved."""
 
-    @property
-    def breaks_if_masked_twice(self) -> str:
-        """Which coalition does where masks are double, so that no single party can remove them."""
-        return self.breaks_if
+    @abstractmethod
+    def breaks_if(self, *, masked_twice: bool) -> str:
+        """Say which coalition undoes the protection of a masked sum."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,14 +116,24 @@ class Aggregator(_Placement):
     by_coordinator = True
     who_adds = "The coordinator adds the noise, once, to the masked sum."
     who_could_subtract = "The coordinator, which knows it."  # what else it needs is in breaks_if
-    breaks_if = (
-        "The coordinator, once it sees the centres or any one party helps it: it knows the noise and can take it "
-        "away. Keep the result from it, or let the parties add the noise (placement shared or local)."
-    )
 
     def total_variance(self, target: Mechanism) -> float:
         """Return the variance of one entry of the noise."""
         return compute_variance(target)
+
+    def withstands(self, *, masked_twice: bool, middleman: str = "coordinator") -> str:
+        """Say who may collude: parties, as long as the coordinator is honest."""
+        return (
+            f"Semi-honest parties, however many collude, learn nothing of the others {LIMIT}, as long as the "
+            f"{middleman} follows the protocol, never sees the result, and is helped by nobody."
+        )
+
+    def breaks_if(self, *, masked_twice: bool) -> str:
+        """Say which coalition undoes it: masks do not help against whoever knows the noise."""
+        return (
+            "The coordinator, once it sees the centres or any one party helps it: it knows the noise and can take it "
+            "away. Keep the result from it, or let the parties add the noise (placement shared or local)."
+        )
 
     def scaled_to(self, parties: int) -> Self:
         """Return this one: the parties add nothing."""
@@ -176,8 +184,15 @@ class Local(_AmongParties):
 
     each_party_draws = True
     who_could_subtract = "Nobody: each party knows only its own noise, which protects its own records."
-    breaks_if = "No coalition of the others: each party's sums carry the whole noise."
     _parties_least = 1
+
+    def withstands(self, *, masked_twice: bool, middleman: str = "coordinator") -> str:
+        """Say who may collude: everybody else."""
+        return f"All others together, an active {middleman} among them, learn nothing of a party {LIMIT}."
+
+    def breaks_if(self, *, masked_twice: bool) -> str:
+        """Say which coalition undoes it: none, with whatever masks."""
+        return "No coalition of the others: each party's sums carry the whole noise."
 
     def total_variance(self, target: Mechanism) -> float:
         """Return the variance of one entry of all noise together."""
@@ -214,14 +229,6 @@ class Shared(_AmongParties):
     quorum: int | None = None
 
     each_party_draws = True
-    breaks_if = (
-        "The coordinator and any one party together, where masks come from a common seed: they can unmask each party's "
-        "sums, which carry one share of the noise, too little alone. Or more colluding parties than was agreed."
-    )
-    breaks_if_masked_twice = (
-        "More colluding parties than was agreed, with the coordinator or without: their own shares of the noise are "
-        "known to them."
-    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -235,6 +242,29 @@ class Shared(_AmongParties):
                 f"a quorum must be more than the {self.colluding_max} parties that may collude and at most all "
                 f"{self.parties}; got {self.quorum}."
             )
+
+    def withstands(self, *, masked_twice: bool, middleman: str = "coordinator") -> str:
+        """Say who may collude: up to t parties, with whoever adds up where masks are double."""
+        some = f"up to {self.colluding_max} of the {self.parties} parties"
+        if masked_twice:
+            return f"An active {middleman} together with {some} learns nothing of the others {LIMIT}."
+        return (
+            f"Semi-honest parties, {some} together, learn nothing of the others {LIMIT}, as long as the {middleman} "
+            "follows the protocol and is helped by nobody."
+        )
+
+    def breaks_if(self, *, masked_twice: bool) -> str:
+        """Say which coalition undoes it."""
+        if masked_twice:
+            return (
+                f"More than {self.colluding_max} colluding parties, with the coordinator or without: their own shares "
+                "of the noise are known to them."
+            )
+        return (
+            "The coordinator and any one party together, as masks come from a common seed: they can unmask each "
+            "party's sums, which carry one share of the noise, too little alone. Or more than "
+            f"{self.colluding_max} colluding parties."
+        )
 
     @property
     def members_min(self) -> int:
@@ -311,7 +341,17 @@ class Joint(_AmongParties):
     """
 
     sampled_jointly = True
-    breaks_if = "Whoever dealt the randomness for sampling the noise, together with any one party."
+
+    def withstands(self, *, masked_twice: bool, middleman: str = "coordinator") -> str:
+        """Say who may collude: all parties but one, or the dealer alone."""
+        return (
+            f"Semi-honest parties, up to {self.parties - 1} of the {self.parties} together, or the semi-honest "
+            f"{middleman} alone, learn nothing of the others {LIMIT}."
+        )
+
+    def breaks_if(self, *, masked_twice: bool) -> str:
+        """Say which coalition undoes it."""
+        return "Whoever dealt the randomness for sampling the noise, together with any one party."
 
     def mechanism_for_share(self, target: Mechanism) -> Noise:
         """Refuse: a share of joint noise comes out of the computation; no holder draws it alone."""

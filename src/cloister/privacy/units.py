@@ -74,6 +74,10 @@ def _read_unit(unit: object) -> Unit:
         raise ConfigError(f"unit must be {choices}; got {unit!r}.") from None
 
 
+LIMIT = "{limit}"
+"""Stands, in the words of a promise, for what noise lets through."""
+
+
 class Learns(Enum):
     """How much of a value a role learns."""
 
@@ -81,6 +85,10 @@ class Learns(Enum):
     NOISY = "with DP noise"
     OWN = "only its own"
     NOTHING = "nothing of"
+
+    def in_words(self, *, flawed: bool) -> str:
+        """Say it; ``flawed`` where the noise was meant to prove something and does not."""
+        return "with noise that proves nothing" if flawed and self is Learns.NOISY else self.value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,11 +103,28 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class LeakageTable:
-    """Who learns what, and which coalition undoes it; printed in reports and checked against recorded views."""
+    """Who learns what, whom it withstands and who undoes it; printed in reports and checked against recorded views.
+
+    Attributes
+    ----------
+    source
+        Where it is proved, or where it stands in print.
+    rows
+        Who learns what.
+    withstands
+        Who may collude, actively or not, and learns nothing beyond that; ``LIMIT`` stands for what noise lets through.
+    breaks_if
+        Which coalition breaks it.
+    """
 
     source: str
     rows: tuple[Row, ...]
+    withstands: str
     breaks_if: str
+
+    def claim(self, epsilon: float | None) -> str:
+        """Say whom it withstands; ``epsilon`` is what noise lets through."""
+        return self.withstands if epsilon is None else self.withstands.replace(LIMIT, f"beyond epsilon {epsilon:.3g}")
 
     def learns(self, role: str, value: str) -> Learns:
         """Look one cell up."""

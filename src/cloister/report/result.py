@@ -151,8 +151,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
         Traffic, one entry per party.
     leakage
         Who learned what.
-    breaks_if
-        Which coalition breaks it, in one sentence.
+    withstands, breaks_if
+        Who may collude and learns no more, where there is no card to say it; which coalition breaks it.
     transcript_sha256
         Of all messages in order, for a seeded simulation only. Otherwise None: anyone who holds the common seed could
         compute it with and without a record and compare, whatever the noise.
@@ -186,6 +186,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
     rounds: int
     parties: tuple[PartyTraffic, ...]
     leakage: tuple[Learned, ...]
+    withstands: str = ""
     breaks_if: str
     transcript_sha256: str | None = None
     created: str

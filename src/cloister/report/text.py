@@ -203,7 +203,7 @@ def _print_leakage(result: Result, console: Console) -> None:
         previous = row.role
     print_table(console, table)
     if result.card is None:  # a card has already said it
-        print_line(console, f"What breaks it: {result.breaks_if}")
+        print_line(console, f"{result.withstands} What breaks it: {result.breaks_if}".lstrip())
 
 
 def _describe(row: Learned) -> str:

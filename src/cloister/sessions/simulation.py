@@ -23,7 +23,6 @@ from cloister.errors import ConfigError, LocalProtocolError
 from cloister.job import COORDINATOR, Job, Setup
 from cloister.job.refusals import check_choice
 from cloister.privacy.books import JobBooks, make_sampler, prepay
-from cloister.privacy.units import Learns
 from cloister.protocol import (
     SERVER,
     Coordinator,
@@ -243,7 +242,7 @@ class _Simulation:
             if charges is not None:
                 books = JobBooks(
                     charges=charges,
-                    breaks_if=leakage.breaks_if,
+                    leakage=leakage,
                     parties=list_books(seated),
                     coordinator=duty,
                     seeded=seed is not None,
@@ -388,6 +387,7 @@ def _make_result(setup: Setup, clustered: _Clustered, evaluation: Evaluation | N
         rounds=finding.rounds,
         parties=_list_traffic(job, clustered.run),
         leakage=_list_learned(explanation),
+        withstands="" if explanation.card else explanation.leakage.withstands,
         breaks_if=explanation.leakage.breaks_if,
         transcript_sha256=None if setup.seed is None else clustered.run.transcript_sha256,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -431,7 +431,7 @@ def _list_learned(explanation: Explanation) -> tuple[Learned, ...]:
     rows = []
     for (role, learns), group in groupby(explanation.leakage.rows, key=lambda row: (row.role, row.learns)):
         name = {"coordinator": f"the {explanation.middleman}", "party": "each party"}[role]
-        how = "with noise that proves nothing" if flawed and learns is Learns.NOISY else learns.value
-        rows.append(Learned(role=name, what="; ".join(row.meaning for row in group), how=how))
+        what = "; ".join(row.meaning for row in group)
+        rows.append(Learned(role=name, what=what, how=learns.in_words(flawed=flawed)))
     note = f"public; see {explanation.leakage.source}"
     return (*rows, Learned(role="everyone", what=explanation.public, how="exactly", note=note))

@@ -204,7 +204,7 @@ def test_weak_masks_are_caught(name, monkeypatch):
 def test_a_coordinator_that_is_told_the_totals_takes_its_noise_away(kind):
     session = FastLloydSession(kind, options={"iterations": 2})
     run, parties = session.run(record_views=True)
-    assert "once it sees the centres" in session.plan.placement.breaks_if
+    assert "once it sees the centres" in session.plan.placement.breaks_if(masked_twice=False)
     truth = find_truth(session)
     told = unmask(session, run, parties, 1)
     for total, (_, noise), exact in zip(told, session.duty.sampler.drawn, truth.exact, strict=True):

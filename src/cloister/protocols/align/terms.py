@@ -186,6 +186,7 @@ CODEC = Codec("align", requests=Request, replies=Reply)
 
 # --- who learns what --------------------------------------------------------------------------------------------------
 
+_WITHSTANDS = "The semi-honest coordinator alone, and semi-honest parties without it, learn no more than stands above."
 _BREAKS_IF = (
     "The coordinator and any one party together: they know which parties hold the record at each place, and with that "
     "party's IDs which of these other parties hold. IDs that the party does not hold stay hidden even then. Parties "
@@ -215,6 +216,7 @@ LEAKAGE: Mapping[Mode, LeakageTable] = {
             _row("party", "places", "which of its IDs all parties hold, and their places", Learns.OWN),
             _row("party", "ids", "IDs that it does not hold, and which parties hold the rest", Learns.NOTHING),
         ),
+        withstands=_WITHSTANDS,
         breaks_if=_BREAKS_IF,
     ),
     Mode.UNION: LeakageTable(
@@ -226,6 +228,7 @@ LEAKAGE: Mapping[Mode, LeakageTable] = {
             _row("party", "places", "the places of its IDs in a common random order", Learns.OWN),
             _row("party", "ids", "IDs that it does not hold, and who else holds those that it does", Learns.NOTHING),
         ),
+        withstands=_WITHSTANDS,
         breaks_if=_BREAKS_IF + " With two parties, sizes and count tell both how many IDs they share.",
     ),
 }

@@ -16,7 +16,6 @@ from cloister.protocols.feddp.pipeline import bind_server
 from cloister.protocols.feddp.plan import forecast_feddp
 from cloister.protocols.feddp.published import AUTHORS_CODE, list_plan
 from cloister.protocols.feddp.settings import FeddpSettings
-from cloister.protocols.guided_sums.agreement import make_leakage
 from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession
 from cloister.protocols.guided_sums.protocol import GuidedClustering, agree_on_sums, note_declared
 from cloister.protocols.synopsis.protocol import SynopsisOptions
@@ -32,10 +31,8 @@ class Feddp(GuidedClustering[FeddpSettings]):
     """Differentially private, guided by public data at the server."""
 
     Options = FeddpOptions
-    table = make_leakage(
-        "docs/proofs/feddp.md",
-        "moments, weights of the server's points, sums and counts over all parties' records, round by round",
-    )
+    source = "docs/proofs/feddp.md"
+    totals = "moments, weights of the server's points, sums and counts over all parties' records, round by round"
     public = (
         "columns, bounds, k, the server's data, the budget, the rounds and their lengths, who takes part, who is asked "
         "in a round and who missed it"

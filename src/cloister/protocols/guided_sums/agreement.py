@@ -12,7 +12,7 @@ import hashlib
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from math import isqrt
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
 import numpy as np
@@ -24,7 +24,6 @@ from cloister.errors import ConfigError
 from cloister.job import MAX_RECORDS
 from cloister.numeric import RING64, Ring, RingBits, choose_ring
 from cloister.privacy.mechanisms import Mechanism, Release
-from cloister.privacy.placement import Aggregator
 from cloister.privacy.samplers import check_draw
 from cloister.privacy.units import LeakageTable, Learns, Row, Sensitivity
 from cloister.protocols.guided_sums.query import Query
@@ -135,12 +134,6 @@ class Agreement(Generic[Settings]):
         """Whether the coordinator adds the noise, rather than the parties."""
         return self.settings.placement.by_coordinator
 
-    @property
-    def breaks_if(self) -> str:
-        """Which coalition undoes the protection; it depends on who adds the noise."""
-        placement = self.settings.placement
-        return placement.breaks_if_masked_twice if self.masks == "double" else placement.breaks_if
-
     @cached_property
     def slots(self) -> tuple[Slot, ...]:
         """The rounds, in order; round t fills slot t - 1."""
@@ -236,8 +229,9 @@ def _capped(name: str, settings: GuidedSettings, noise: Mechanism, entries: int)
     )
 
 
-def make_leakage(source: str, totals: str) -> LeakageTable:
-    """Who learns what in a protocol of guided sums; ``totals`` says what is added up."""
+def make_leakage(source: str, totals: str, agreement: Agreement[Any]) -> LeakageTable:
+    """Who learns what in a session of guided sums; ``totals`` says what is added up."""
+    placement, twice = agreement.settings.placement, agreement.sums.double
     values = (
         ("statistics", "what is counted and summed over each single party's records", Learns.OWN),
         ("totals", f"{totals}; read by the party that leads", Learns.NOISY),
@@ -250,5 +244,6 @@ def make_leakage(source: str, totals: str) -> LeakageTable:
             for role in ("coordinator", "party")
             for value, meaning, learns in values
         ),
-        breaks_if=Aggregator.breaks_if,
+        withstands=placement.withstands(masked_twice=twice),
+        breaks_if=placement.breaks_if(masked_twice=twice),
     )

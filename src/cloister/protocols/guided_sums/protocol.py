@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any, ClassVar, Final
 
 from cloister.audit import JobUnderAudit
@@ -16,7 +16,7 @@ from cloister.privacy.card import Circumstances
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.units import LeakageTable
 from cloister.protocol import CardMaker, Clustering, Explanation, Finding, OwnInput, PublicInput
-from cloister.protocols.guided_sums.agreement import Agreement, Settings, envelope_of
+from cloister.protocols.guided_sums.agreement import Agreement, Settings, envelope_of, make_leakage
 from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession
 from cloister.protocols.guided_sums.attack import attack_sums
 from cloister.protocols.guided_sums.coordinator import GuidedOutcome, NoBooks, coordinate
@@ -28,15 +28,18 @@ from cloister.wire import Codec
 
 LEADER: Final = (
     "One party, the leader, chose the questions and stated the result; all others checked what each question may "
-    "cost. A leader that lies learns no more than the budget allows, but can waste the budget or state false centres."
+    "cost. A leader that lies learns no more than the budget allows, but it can spend the budget on questions of its "
+    "own, waste it, or state false centres."
 )
 
 
 class GuidedClustering(Clustering[GuidedSession[Settings]]):
     """A protocol of guided sums."""
 
-    table: ClassVar[LeakageTable]
-    """Who learns what, whoever adds the noise."""
+    source: ClassVar[str]
+    """Where it is proved."""
+    totals: ClassVar[str]
+    """What is added up, in words."""
     public: ClassVar[str]
     """What everyone knows."""
     remedy: ClassVar[str]
@@ -78,8 +81,8 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
         )
 
     def leakage(self, agreed: GuidedSession[Settings]) -> LeakageTable:
-        """The protocol's table; who can undo it depends on who adds the noise."""
-        return replace(self.table, breaks_if=agreed.agreement.breaks_if)
+        """Who learns what; whom it withstands depends on who adds the noise."""
+        return make_leakage(self.source, self.totals, agreed.agreement)
 
     def find(self, agreed: GuidedSession[Settings], party: Party, outcome: GuidedOutcome) -> Finding | None:
         """Return what a party that stayed to the end has found."""
@@ -116,7 +119,7 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
         return Explanation(
             leakage=self.leakage(agreed),
             public=self.public,
-            notes=(*self.list_notes(settings, finding.details, idle=len(settings.slots) - len(card.releases)), LEADER),
+            notes=self.list_notes(settings, finding.details, idle=len(settings.slots) - len(card.releases)),
             card=card,
             ring_bits=agreement.ring.bits,
         )
@@ -163,4 +166,5 @@ def _describe_run(
         remedy=remedy + (", or bring in more parties." if settings.client_level else "."),
         shares_missing=asked - min(fewest, asked),
         parties_in_sum=fewest,
+        liars=(LEADER,),
     )

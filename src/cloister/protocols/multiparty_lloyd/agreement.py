@@ -308,7 +308,7 @@ def _require(holds: bool, name: str, must: str, agreement: Agreement) -> None:
         raise ConfigError(f"{name} must be {must}; got {got}.")
 
 
-def _table(source: str, coordinator: str, party: str, breaks_if: str) -> LeakageTable:
+def _table(source: str, coordinator: str, party: str, withstands: str, breaks_if: str) -> LeakageTable:
     """Build a table from the thesis's rows: y = exactly, d = with DP noise, o = only its own (l = l'), n = not."""
     marks = {"y": Learns.EXACT, "d": Learns.NOISY, "o": Learns.OWN, "n": Learns.NOTHING}
     values = (
@@ -323,23 +323,30 @@ def _table(source: str, coordinator: str, party: str, breaks_if: str) -> Leakage
         for role, row in (("coordinator", coordinator), ("party", party))
         for (value, meaning), mark in zip(values, row, strict=True)
     )
-    return LeakageTable(source=source, rows=rows, breaks_if=breaks_if)
+    return LeakageTable(source=source, rows=rows, withstands=withstands, breaks_if=breaks_if)
 
 
 _MASKS_FALL = (
     "The coordinator and any one party together: every party knows the seed of all masks, so they can read each "
     "party's sums. With two parties, each alone: it subtracts its own part from the sum."
 )
+_MASKS_HIDE = (
+    "The coordinator alone, active or not, learns nothing of the parties' records. Semi-honest parties, each alone, "
+    "learn nothing of the others beyond what is exact above, as long as the coordinator follows the protocol."
+)
+_ANY_NOISE = (Aggregator().withstands(masked_twice=False), Aggregator().breaks_if(masked_twice=False))
 LEAKAGE: dict[Variant, LeakageTable] = {
     "naive": _table(
         "thesis table 5.1",
         "yyyyy",
         "oonny",
+        "Semi-honest parties, each alone, learn nothing of the others beyond the centres after each round.",
         "it is used for private data at all: the coordinator sees each party's sums.",
     ),
-    "masked-sum-count": _table("thesis table 5.2", "nnnnn", "ooyyy", _MASKS_FALL),
-    "masked-centroid": _table("thesis table 5.3", "nnnnn", "oonny", _MASKS_FALL),
-    "mask-noise-average": _table("thesis table 7.2", "nnnnn", "ooddd", Aggregator.breaks_if),
-    "average-mask-noise": _table("thesis table 7.3", "nnnnn", "oonnd", Aggregator.breaks_if),
-    "fastlloyd": _table("thesis table 7.2", "nnnnn", "ooddd", Aggregator.breaks_if),
+    "masked-sum-count": _table("thesis table 5.2", "nnnnn", "ooyyy", _MASKS_HIDE, _MASKS_FALL),
+    "masked-centroid": _table("thesis table 5.3", "nnnnn", "oonny", _MASKS_HIDE, _MASKS_FALL),
+    "mask-noise-average": _table("thesis table 7.2", "nnnnn", "ooddd", *_ANY_NOISE),
+    "average-mask-noise": _table("thesis table 7.3", "nnnnn", "oonnd", *_ANY_NOISE),
+    "fastlloyd": _table("thesis table 7.2", "nnnnn", "ooddd", *_ANY_NOISE),
 }
+"""The thesis's tables; `leakage` of the protocol object says whom a session withstands."""

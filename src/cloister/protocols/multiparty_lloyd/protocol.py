@@ -119,11 +119,19 @@ class LloydClustering(Clustering[LloydSession]):
         """The thesis's table; who can undo it depends on who adds the noise."""
         agreement = agreed.agreement
         table, noise, double = LEAKAGE[agreement.variant], agreement.noise, agreement.masks == "double"
-        if noise is None:
-            colluding = f"More than {agreement.colluding_max} of the parties, with the coordinator or without. {_EXACT}"
-            return replace(table, breaks_if=colluding) if double else table
-        placement = noise.placement
-        return replace(table, breaks_if=placement.breaks_if_masked_twice if double else placement.breaks_if)
+        if noise is not None:
+            placement, middleman = noise.placement, agreed.middleman
+            withstands = placement.withstands(masked_twice=double, middleman=middleman)
+            return replace(table, withstands=withstands, breaks_if=placement.breaks_if(masked_twice=double))
+        if not double:
+            return table
+        some, least = f"{agreement.colluding_max} of the {agreement.parties} parties", agreement.members_min
+        return replace(
+            table,
+            withstands=f"An active {agreed.middleman} together with up to {some} learns nothing of the others beyond "
+            f"one exact sum a round, over at least {least} parties.",
+            breaks_if=f"More than {some}, with the {agreed.middleman} or without. {_EXACT}",
+        )
 
     # --- roles
 
@@ -281,8 +289,7 @@ def _fill_card(
             centre_noise=None if records is None else plan.blur_centre(max(1.0, records / plan.clusters)),
             parties_in_sum=fewest,
             flaw=plan.flaw,
-        ),
-        middleman=agreed.middleman,
+        )
     )
     # The delta reserved for the approximation of joint noise counts as spent.
     allowed = job.budget.delta

@@ -78,4 +78,8 @@ def describe_leakage(agreement: SecfcAgreement) -> LeakageTable:
         for value, meaning in _MEANINGS.items()
     )
     breaks_if = f"{BREAKS_IF} {HOLDERS_BREAK}" if agreement.union else BREAKS_IF
-    return LeakageTable(source="docs/proofs/secfc.md", rows=rows, breaks_if=breaks_if)
+    withstands = (
+        f"Semi-honest clients, up to {agreement.privacy} together, learn nothing of the others' records beyond what is "
+        "exact above. The coordinator alone, semi-honest, learns what is exact above."
+    )
+    return LeakageTable(source="docs/proofs/secfc.md", rows=rows, withstands=withstands, breaks_if=breaks_if)

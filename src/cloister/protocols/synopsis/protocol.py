@@ -8,7 +8,6 @@ from cloister.job import Facts, Job, NoiseOptions
 from cloister.numeric import FixedPoint
 from cloister.privacy.units import Unit
 from cloister.protocol import PublicInput, placeholder_directory
-from cloister.protocols.guided_sums.agreement import make_leakage
 from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession
 from cloister.protocols.guided_sums.protocol import GuidedClustering, agree_on_sums, note_declared
 from cloister.protocols.guided_sums.settings import CLUSTERS_MOST, DIMENSIONS_MOST
@@ -42,9 +41,8 @@ class Synopsis(GuidedClustering[Settings]):
     """The default protocol: differentially private from end to end."""
 
     Options = SynopsisOptions
-    table = make_leakage(
-        "docs/proofs/synopsis.md", "counts, moments, histogram and sums over all parties' records, round by round"
-    )
+    source = "docs/proofs/synopsis.md"
+    totals = "counts, moments, histogram and sums over all parties' records, round by round"
     public = (
         "columns, bounds, k or the most it may be, the budget, the rounds and their lengths, who takes part and who "
         "missed which round"

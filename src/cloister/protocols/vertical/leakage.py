@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from cloister.privacy.costs import epsilon_of_rho
 from cloister.privacy.placement import Shared
-from cloister.privacy.units import LeakageTable, Learns, Row
+from cloister.privacy.units import LIMIT, LeakageTable, Learns, Row
 from cloister.protocols.vertical.agreement import VerticalAgreement
 from cloister.protocols.vertical.settings import Settings
 
@@ -34,7 +34,26 @@ def describe_leakage(agreement: VerticalAgreement) -> LeakageTable:
         for role in learns
         for value, meaning in _MEANINGS.items()
     )
-    return LeakageTable(source=SOURCE, rows=rows, breaks_if=describe_break(agreement))
+    withstands, breaks_if = _describe_claim(agreement), describe_break(agreement)
+    return LeakageTable(source=SOURCE, rows=rows, withstands=withstands, breaks_if=breaks_if)
+
+
+def _describe_claim(agreement: VerticalAgreement) -> str:
+    """Who may collude, in the semi-honest model that is proved."""
+    beyond = "beyond what is exact above" if agreement.settings.is_exact else LIMIT
+    if agreement.model == "two-party":
+        who = "The two semi-honest parties, each alone,"
+    elif agreement.model == "server-aided":
+        who = "Semi-honest parties, without the computing party or without the key holder,"
+    elif agreement.threshold is None:
+        who = "Semi-honest parties, as many as the noise allows,"
+        if not agreement.settings.is_exact:
+            who = f"Semi-honest parties, up to {agreement.settings.placement.colluding_max} of them together,"
+    else:
+        who = f"Semi-honest parties, without the computing party or with fewer than {agreement.threshold} key holders,"
+        if not agreement.settings.is_exact:
+            who += f" and up to {agreement.settings.placement.colluding_max} of them together,"
+    return f"{who} learn nothing of the others {beyond}. The relay alone, semi-honest, learns nothing."
 
 
 def describe_break(agreement: VerticalAgreement) -> str:

@@ -268,6 +268,12 @@ def make_prepayment(settings: Settings) -> Release:
 # --- what its reader must know ----------------------------------------------------------------------------------------
 
 
+_COMPUTING = (
+    "The computing party states the queries and the result. If it lies it can learn more, as any party can that "
+    "deviates, and state false centres; it cannot have less noise added than was agreed."
+)
+
+
 def _amend_card(
     agreement: VerticalAgreement, finding: Finding, granted: Sequence[str], make_card: CardMaker
 ) -> PrivacyCard:
@@ -278,8 +284,8 @@ def _amend_card(
             estimated_records=float(settings.records),
             centre_noise=finding.details.centre_noise,
             remedy="Raise epsilon, or use fewer clusters or columns or narrower bounds.",
-        ),
-        middleman="relay",
+            liars=(_COMPUTING,),
+        )
     )
     replaced = find_replacement_epsilon(settings)
     return msgspec.structs.replace(
