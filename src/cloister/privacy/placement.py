@@ -94,6 +94,10 @@ class _Placement(ABC):
     def who_could_subtract(self) -> str:
         """Who could take noise away again, for the privacy card."""
 
+    @abstractmethod
+    def name_removers(self, *, masked_twice: bool) -> str:
+        """Name who could take noise away again, in a few words, for tables."""
+
     @property
     @abstractmethod
     def breaks_if(self) -> str:
@@ -103,6 +107,11 @@ class _Placement(ABC):
     def breaks_if_masked_twice(self) -> str:
         """Which coalition does where masks are double, so that no single party can remove them."""
         return self.breaks_if
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What everybody must heed who has a result with this noise, for the privacy card and the plan."""
+        return ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,10 +131,18 @@ class Aggregator(_Placement):
         "The coordinator, once it sees the centres or any one party helps it: it knows the noise and can take it "
         "away. Keep the result from it, or let the parties add the noise (placement shared or local)."
     )
+    warnings = (
+        "The coordinator adds the noise and knows it: the result must never reach the coordinator, which could take "
+        "the noise away. So do not publish the result.",
+    )
 
     def total_variance(self, target: Mechanism) -> float:
         """Return the variance of one entry of the noise."""
         return compute_variance(target)
+
+    def name_removers(self, *, masked_twice: bool) -> str:
+        """Name who could take noise away again."""
+        return "the coordinator"
 
     def scaled_to(self, parties: int) -> Self:
         """Return this one: the parties add nothing."""
@@ -182,6 +199,10 @@ class Local(_AmongParties):
     def total_variance(self, target: Mechanism) -> float:
         """Return the variance of one entry of all noise together."""
         return self.parties * compute_variance(target)
+
+    def name_removers(self, *, masked_twice: bool) -> str:
+        """Name who could take noise away again."""
+        return "nobody"
 
     @property
     def who_adds(self) -> str:
@@ -278,6 +299,14 @@ class Shared(_AmongParties):
         """Return the variance of one entry of all noise together, when no share is missing."""
         return self.parties * compute_variance(self.mechanism_for_share(target))
 
+    def name_removers(self, *, masked_twice: bool) -> str:
+        """Name who could take noise away again."""
+        if self.honest_min == 1:
+            return "nobody"  # one share is the noise wanted
+        if not masked_twice:
+            return "the coordinator with any one party, in part"
+        return f"any {self.colluding_max + 1} parties, in part" if self.colluding_max else "each party, its own share"
+
     @property
     def who_adds(self) -> str:
         """Who adds noise, for the privacy card."""
@@ -328,6 +357,10 @@ class Joint(_AmongParties):
     def total_variance(self, target: Mechanism) -> float:
         """Return the variance of one entry of all noise together: there is one noise, however many parties."""
         return compute_variance(_check_laplace(target))
+
+    def name_removers(self, *, masked_twice: bool) -> str:
+        """Name who could take noise away again."""
+        return "whoever deals the randomness, with any one party"
 
     @property
     def who_adds(self) -> str:

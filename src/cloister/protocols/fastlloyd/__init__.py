@@ -3,7 +3,7 @@
 Diaa, Humphries and Kerschbaum, "FastLloyd: Federated, Accurate, Secure, and Tunable k-Means Clustering with
 Differential Privacy" (2024), and the thesis it grew from (:mod:`cloister.protocols.multiparty_lloyd`).
 
-Two ways to run it, over the same rounds of multiparty Lloyd (masked sums, the coordinator's noise; or without a server,
+Two ways to run it, over the same rounds of multiparty Lloyd (masked sums with noise; or without a server,
 :mod:`cloister.protocols.serverless`):
 
 - sound, the default (:func:`plan_fastlloyd`): radius-bounded offsets from the previous centre and counts, one joint
