@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint types check bench papers shape clean help
+.PHONY: demo test lint types check bench papers shape mutants clean help
 help:
 	@echo "make demo   three clinics cluster their patients together (a minute)"
 	@echo "make test   lint, types, all tests and the slowest ten (under ten minutes on two cores)"
 	@echo "make bench  the measurements of docs/benchmarks.md"
 	@echo "make shape  the marks of the source tree's shape"
+	@echo "make mutants  plants the known faults and COUNT new ones in a copy of the sources, and tests each (hours)"
 	@echo "make papers the papers' figures and tables, quickly (some minutes)"
 
 $(VENV)/base: pyproject.toml
@@ -41,6 +42,11 @@ bench: $(VENV)/test
 
 shape: $(VENV)/test
 	$(BIN)/python -m tools.shape
+
+# SEED chooses the new ones: any text; HEAD is the hash of the last commit. A run goes on where the last one stopped.
+mutants: $(VENV)/test
+	$(BIN)/python -m tools.mutants --named
+	$(BIN)/python -m tools.mutants --seed $(or $(SEED),HEAD) --count $(or $(COUNT),150)
 
 papers: $(VENV)/test
 	$(BIN)/python -m papers fastlloyd --quick

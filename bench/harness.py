@@ -14,6 +14,7 @@ import numpy as np
 from bench.sets import FAMILIES, Points, load_family
 from cloister.crypto import Stream
 from cloister.numeric import FixedPoint
+from cloister.privacy.placement import Aggregator, Placement
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget
 from cloister.protocols import synopsis
@@ -93,9 +94,20 @@ def paper_delta(n: int) -> float:
     return 1.0 / (n * math.log(n))
 
 
-def find_centres(parts: Sequence[FloatArray], k: int, budget: Budget, seed: int) -> FloatArray:
-    """Run the synopsis once: each part is a party; n is private; noise is discrete Gaussian, seeded."""
-    settings = synopsis.Settings(clusters=k, dimensions=parts[0].shape[1], budget=budget, parties=len(parts))
+def find_centres(
+    parts: Sequence[FloatArray], k: int, budget: Budget, seed: int, *, placement: Placement | None = None
+) -> FloatArray:
+    """Run the synopsis once: each part is a party; n is private; noise is discrete Gaussian, seeded.
+
+    The coordinator adds the noise, unless another ``placement`` is given.
+    """
+    settings = synopsis.Settings(
+        clusters=k,
+        dimensions=parts[0].shape[1],
+        budget=budget,
+        parties=len(parts),
+        placement=placement or Aggregator(),
+    )
     rehearsal = rehearse(
         settings,
         [ArrayRecords(FixedPoint(16).quantise(part)) for part in parts],

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.protocol_round import LONG, REPEATS, SESSION, SHORT, run_session
-from bench.sets import KS, load_unit
+from bench.sets import KS
 from cloister.numeric import FixedPoint
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.books import Books
 from cloister.privacy.calibration import calibrate_gaussian, calibrate_laplace
-from cloister.privacy.ledger import Ledger, fingerprint_records
+from cloister.privacy.ledger import Ledger, LedgerSession
 from cloister.privacy.mechanisms import Noise
 from cloister.privacy.release import Charger, NoiseDuty
 from cloister.privacy.samplers import ExactSampler, OnProgress, Sampler
@@ -59,8 +59,7 @@ def run_noisy_session(iterations: int, *, books: str, sampler: Sampler, folder: 
         if books == "accountant" or n == 0:
             return Books(owner=f"role {n}", accountant=Accountant(BUDGET))
         ledger = Ledger(folder / f"{n}-{iterations}-{time.monotonic_ns()}.ledger")
-        fingerprint = fingerprint_records([load_unit("s1")[n - 1 : 20 : 2]], salt=ledger.salt)
-        session = ledger.open_session(fingerprint=fingerprint, job="bench", session=SESSION, budget=BUDGET)
+        session = LedgerSession(ledger, dataset="s1", job="bench", session=SESSION, budget=BUDGET)
         if books == "ledger in advance":  # as simulations do: the whole job in one transaction, counted in set-up
             session.charge_all([plan.release_of(round_) for round_ in range(1, iterations + 1)])
         return Books(owner=f"party {n}", accountant=Accountant(BUDGET), ledger=session)
@@ -87,7 +86,7 @@ def measure_prepayment_ms(folder: Path) -> float:
     times_ms = []
     for number in range(REPEATS):
         ledger = Ledger(folder / f"prepay-{number}.ledger")
-        session = ledger.open_session(fingerprint=f"{number:064x}", job="b", session=SESSION, budget=BUDGET)
+        session = LedgerSession(ledger, dataset=f"set {number}", job="b", session=SESSION, budget=BUDGET)
         started_s = time.process_time()
         session.charge_all(releases)
         times_ms.append((time.process_time() - started_s) / LONG * 1e3)

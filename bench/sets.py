@@ -31,10 +31,14 @@ Points = FloatArray
 
 def find_set(name: str) -> FileSet:
     """A file of the papers."""
-    found = Scope(data=find_data()).find_sets((name,))
-    if not found:
+    if not has_set(name):
         raise SystemExit(f"this benchmark needs {name}.txt, which was not found. {SOURCES}")
-    return found[0]
+    return Scope(data=find_data()).find_sets((name,))[0]
+
+
+def has_set(name: str) -> bool:
+    """Whether a file of the papers is here."""
+    return bool(Scope(data=find_data()).find_sets((name,)))
 
 
 def find_shared() -> Path:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bench import placement
 from bench.harness import conclude, find_centres, judge, parse_changes, run_sections, take_changes
 from bench.rivals import (
     find_sigma,
@@ -35,6 +36,36 @@ SHAPES = [(150, 3, 4), (5000, 15, 2), (10_000, 20, 20), (48_842, 3, 6)]
 )
 def test_a_cell_is_judged_by_its_mean_and_by_an_interval_that_shows_something(mean, half_width, verdict):
     assert judge(Estimate(mean=mean, half_width=half_width), 1.0) == verdict
+
+
+def test_a_ratio_of_means_has_an_interval_of_pairs():
+    below = np.linspace(1.0, 2.0, 40)
+    exact = placement.Ratio.of(1.5 * below, below)
+    assert (exact.value, exact.low, exact.high) == pytest.approx((1.5, 1.5, 1.5))
+    rough = placement.Ratio.of(below[::-1], below)
+    assert rough.low < 1.0 < rough.high
+
+
+class Serial:
+    """A pool without processes."""
+
+    def map(self, function, tasks, *, together):
+        return [function(task) for task in tasks]
+
+
+@pytest.mark.parametrize(("ratio", "missed"), [(1.01, []), (1.03, ["s1 (k = 15): 1.0300, mark 1.02"])])
+def test_noise_by_the_parties_is_judged_on_sets_with_a_thousand_records(monkeypatch, capsys, ratio, missed):
+    monkeypatch.setattr(placement, "has_set", lambda name: name in ("iris", "s1"))
+    monkeypatch.setattr(placement, "load_unit", lambda name: np.zeros((150 if name == "iris" else 5000, 2)))
+    monkeypatch.setattr(
+        placement,
+        "measure_loss",
+        lambda run: 1.0 if run.placement.by_coordinator else ratio * (1 + (run.name == "iris")),
+    )
+    assert placement.print_ratios(Serial(), runs=2) == missed
+    assert "adult   skipped: adult.txt was not found" in capsys.readouterr().out
+    monkeypatch.setattr(placement, "has_set", lambda name: name == "iris")
+    assert "no set of 1,000 records or more was found" in placement.print_ratios(Serial(), runs=2)[0]
 
 
 def test_only_the_part_that_is_asked_for_is_run_and_what_it_misses_is_told(capsys):

@@ -49,7 +49,7 @@ def make_job(name, unit=Unit.RECORD, **options):
 
 def with_ledgers(job, folder):
     own = {party: OwnSide(ledger=folder / f"{party}.ledger") for party in FULL}
-    return Setup(job=job, own=own, seed=1)
+    return Setup(job=job, own=own)
 
 
 @pytest.mark.parametrize(("name", "unit"), PRIVATE)

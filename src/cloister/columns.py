@@ -8,6 +8,7 @@ the records.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -147,8 +148,7 @@ def require_distinct(columns: Sequence[Column]) -> None:
     """Refuse an empty list of columns, and a name that occurs twice."""
     if not columns:
         raise ConfigError(f"a job must have at least one column with public bounds; got none. {_WHY}")
-    names = [column.name for column in columns]
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = sorted(name for name, times in Counter(column.name for column in columns).items() if times > 1)
     if twice:
         raise ConfigError(f"column names must differ; got {', '.join(map(repr, twice))} twice. Rename or drop one.")
 

@@ -122,6 +122,50 @@ def test_a_coordinator_that_makes_a_box_of_its_own_is_noticed():
     assert holders[2].seed is None
 
 
+def test_a_coordinator_that_leads_with_a_key_of_its_own_is_noticed():
+    """It would know the seed."""
+    holders = make_holders(2)
+    keys = opened(holders)
+    evil = SessionKey(SeededEntropy(9, "evil"))
+    context, entropy = (SESSION, "common seed", 1, 2), SeededEntropy(9, "e")
+    box = seal_box(bytes(32), sender=evil, recipient=keys[2].public_key, context=context, entropy=entropy)
+    with pytest.raises(RemoteProtocolError, match="must be signed by the identity"):
+        holders[2].handle(TakeSeed(SignedSessionKey(1, evil.public_bytes, keys[1].signature), box))
+    assert holders[2].seed is None
+
+
+def test_a_seed_of_another_length_is_refused_and_a_seed_is_taken_once():
+    holders = make_holders(2)
+    keys = opened(holders)
+    for length in (0, 31, 33, 32):
+        box = seal_box(
+            bytes(length),
+            sender=holders[1]._key,
+            recipient=keys[2].public_key,
+            context=(SESSION, "common seed", 1, 2),
+            entropy=SeededEntropy(9, "e"),
+        )
+        if length != 32:
+            with pytest.raises(RemoteProtocolError, match="must have 32 bytes"):
+                holders[2].handle(TakeSeed(keys[1], box))
+    holders[2].handle(TakeSeed(keys[1], box))
+    for again in (TakeSeed(keys[1], box), ShareSeed((keys[1], keys[2])), OpenSession(AGREEMENT)):
+        with pytest.raises(RemoteProtocolError, match="out of turn"):
+            holders[2].handle(again)
+
+
+def test_secrets_are_exchanged_with_signed_keys_and_after_ones_own():
+    holders, late = make_holders(2), make_holders(2)[1]
+    keys = opened(holders)
+    with pytest.raises(RemoteProtocolError, match="after our own was given out"):
+        late.exchange_with_peers((keys[1], keys[2]))
+    evil = SessionKey(SeededEntropy(9, "evil"))
+    with pytest.raises(RemoteProtocolError, match="must be signed by the identity"):
+        holders[1].exchange_with_peers((keys[1], SignedSessionKey(2, evil.public_bytes, keys[2].signature)))
+    secrets = [holders[number].exchange_with_peers((keys[1], keys[2])) for number in (1, 2)]
+    assert secrets[0][2] == secrets[1][1]
+
+
 def test_a_box_for_another_party_does_not_open():
     holders = make_holders(3)
     keys = opened(holders)
@@ -158,8 +202,9 @@ def test_the_coordinator_checks_what_it_relays():
     keys = opened(holders)
     generator = agree_on_seed(agreement=AGREEMENT, directory=directory_of(2), session=SESSION, members_min=2, steps=3)
     ask = next(generator)
-    with pytest.raises(RemoteProtocolError, match="own key"):
-        ask.check(1, SessionOpened(keys[2]))
+    for reply in (SessionOpened(keys[2]), Ready()):
+        with pytest.raises(RemoteProtocolError, match="own key"):
+            ask.check(1, reply)
     with pytest.raises(RemoteProtocolError, match="must be signed"):
         ask.check(2, SessionOpened(SignedSessionKey(2, keys[1].public_key, keys[2].signature)))
     ask = generator.send({n: SessionOpened(key) for n, key in keys.items()})

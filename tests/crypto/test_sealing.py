@@ -39,6 +39,20 @@ def test_boxes_open_for_their_recipient_only(plaintext):
             open_box(box, recipient=recipient, sender=sender.public_bytes, context=context)
 
 
+def test_every_box_has_a_key_of_its_own():
+    """The same text to the same recipient in the same context: two boxes have no byte string in common."""
+    alice, bob = key("alice"), key("bob")
+    boxes = [
+        seal_box(bytes(64), sender=alice, recipient=bob.public_bytes, context=("seed", 1), entropy=SystemEntropy())
+        for _ in range(2)
+    ]
+    heads, bodies = zip(*((box[:32], box[32:]) for box in boxes), strict=True)
+    assert len({*heads, alice.public_bytes, bob.public_bytes}) == 4
+    assert len(set(bodies)) == 2
+    blocks = [body[i : i + 16] for body in bodies for i in range(0, 64, 16)]
+    assert len(set(blocks)) == 8
+
+
 @given(st.integers(0), st.integers(0, 7))
 def test_no_bit_of_a_box_can_be_changed(place, bit):
     alice, bob = key("alice"), key("bob")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from cloister.crypto import SHARE_BYTES, SeededEntropy, combine_shares, secret_sharing, split_secret
+from cloister.crypto import SHARE_BYTES, SeededEntropy, SystemEntropy, combine_shares, secret_sharing, split_secret
 from cloister.crypto.secret_sharing import PRIME
 from cloister.errors import LocalProtocolError, RemoteProtocolError
 
@@ -45,6 +45,61 @@ def test_one_share_of_two_is_uniform_whatever_the_secret():
         shares = [split_secret(secret, threshold=2, holders=[1, 2], entropy=entropy)[1] for _ in range(4000)]
         places = np.array([int.from_bytes(share, "little") * 64 // PRIME for share in shares])
         assert stats.chisquare(np.bincount(places, minlength=64)).pvalue > 1e-6
+
+
+class Counting:
+    """The operating system's entropy; counts what is drawn."""
+
+    is_simulation = False
+
+    def __init__(self):
+        self.drawn = []
+
+    def bytes(self, count):
+        self.drawn.append(SystemEntropy().bytes(count))
+        return self.drawn[-1]
+
+
+def interpolate(points):
+    """The coefficients, lowest first, of the polynomial through (number, share) points, modulo the prime."""
+    total = [0] * len(points)
+    for x, share in points.items():
+        basis, denominator = [1], 1
+        for other in points:
+            if other != x:
+                basis = [(a * -other + b) % PRIME for a, b in zip([*basis, 0], [0, *basis], strict=True)]
+                denominator = denominator * (x - other) % PRIME
+        factor = int.from_bytes(share, "little") * pow(denominator, -1, PRIME)
+        total = [(one + factor * another) % PRIME for one, another in zip(total, basis, strict=True)]
+    return total
+
+
+@pytest.mark.parametrize("threshold", [3, 4, 7])
+def test_every_coefficient_is_drawn_on_its_own(threshold):
+    """With equal coefficients two shares would do, whatever the threshold; with small ones, a search."""
+    seen = []
+    for _ in range(4):
+        entropy = Counting()
+        shares = split_secret(b"\x05" * 32, threshold=threshold, holders=range(1, threshold + 1), entropy=entropy)
+        coefficients = interpolate(shares)
+        assert coefficients[0] == int.from_bytes(b"\x05" * 32, "little")
+        assert len(entropy.drawn) >= threshold - 1
+        assert all(coefficient > PRIME >> 64 for coefficient in coefficients[1:])  # otherwise with a chance of 2^-64
+        seen += coefficients[1:]
+    assert len(set(seen)) == 4 * (threshold - 1)
+
+
+@pytest.mark.parametrize("threshold", [3, 4, 7])
+def test_one_share_less_than_the_threshold_is_not_the_secret(threshold):
+    shares = split_secret(b"\x05" * 32, threshold=threshold, holders=range(1, 9), entropy=SystemEntropy())
+    for places in itertools.combinations(shares, threshold - 1):
+        few = {place: shares[place] for place in places}
+        assert interpolate(few)[0] != int.from_bytes(b"\x05" * 32, "little")
+
+
+def test_two_splits_of_one_secret_have_no_share_in_common():
+    one, other = (split_secret(bytes(32), threshold=3, holders=range(1, 6), entropy=SystemEntropy()) for _ in range(2))
+    assert not set(one.values()) & set(other.values())
 
 
 def test_the_modulus_is_the_first_prime_above_every_key():

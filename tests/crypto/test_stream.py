@@ -57,6 +57,45 @@ def test_contexts_are_encoded_injectively(one, other):
     )
 
 
+def decode_context(raw):
+    """Read a context back; that this works for every context proves that no two have one encoding."""
+    parts = []
+    while raw:
+        tag, size, raw = raw[:1], int.from_bytes(raw[1:5], "little"), raw[5:]
+        part, raw = raw[:size], raw[size:]
+        assert len(part) == size
+        read = {b"b": bytes, b"s": bytes.decode, b"i": lambda part: int.from_bytes(part, "little", signed=True)}[tag]
+        parts.append(read(part))
+    return tuple(parts)
+
+
+@given(contexts, st.binary(max_size=700))
+def test_a_context_can_be_read_back(context, long):
+    assert decode_context(encode_context(*context, long)) == (*context, long)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (("ab", "c"), ("a", "bc")),
+        (("a", "b"), ("ab",)),
+        (("a", ""), ("a",)),
+        (("a",), (b"a",)),
+        ((1,), ((1).to_bytes(16, "little"),)),
+        ((1,), ("\x01" + "\0" * 15,)),
+        ((-1,), (2**64 - 1,)),
+        ((b"x" * 256,), (b"", b"x" * 251)),
+        ((b"s\x01\0\0\0a",), ("a",)),
+        (("a", b"b"), (b"a", "b")),
+    ],
+)
+def test_contexts_that_a_careless_encoding_would_confuse(one, other):
+    assert encode_context(*one) != encode_context(*other)
+    assert derive_key(b"secret", *one) != derive_key(b"secret", *other)
+    parent = Stream.from_seed(9, "parent")
+    assert parent.child(*one).bytes(32) != parent.child(*other).bytes(32)
+
+
 def test_any_key_bit_changes_the_words():
     key = bytes(range(32))
     seen = {Stream(key).bytes(64)}

@@ -7,6 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from cloister.job import Budget
+from cloister.job.noise_options import PADS_MOST, default_placement
 from cloister.job.options import known_options
 from cloister.jobfile import parse_job, parse_setup
 from cloister.jobfile.sections import SECTION_KEYS, list_own_sections
@@ -27,6 +28,22 @@ def test_a_new_job_file_is_private_and_its_comments_can_be_uncommented() -> None
     assert everything.own_side("n").ledger == Path("ledgers/n.ledger")
     assert (everything.job.data.records, everything.seed) == (100_000, 7)
     assert everything.job.protocol == SynopsisOptions(placement="shared", colluding_max=1)
+
+
+def test_the_page_and_a_new_job_file_say_who_adds_the_noise_by_default() -> None:
+    said = {2: "local", 3: "shared", PADS_MOST: "shared", PADS_MOST + 1: "aggregator"}
+    assert {parties: default_placement(parties) for parties in said} == said
+    (row,) = [line for line in PAGE.splitlines() if line.startswith("| `placement` |")]
+    default = row.split(" | ")[-1]
+    assert default.startswith(f"`shared` for 3 to {PADS_MOST} parties")
+    assert "`local` for two, `aggregator` for more" in default
+    text = render_template(name="new", k=3, columns=["age"], parties=[TemplateParty(name="n", data="n.csv")])
+    comment = " ".join(text.replace("#", " ").split())
+    assert (
+        f'placement = "shared" who adds the noise: every party a share (default for 3 to {PADS_MOST} parties)'
+        in comment
+    )
+    assert '"local", every party all of it (default for two); or "aggregator", the coordinator, which must' in comment
 
 
 def test_the_documented_jobs_are_complete() -> None:

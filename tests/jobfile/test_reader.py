@@ -73,6 +73,7 @@ BUDGET = "[budget]\nepsilon = 1.0\ndelta = 1e-6\n"
 PRIVATE: list[tuple[str, int, list[str]]] = [
     ("", 3, ["protocol.name", "come with a [budget]", "epsilon = 1.0"]),
     (BUDGET.replace("1e-6", "0"), 7, ["budget.delta", "greater than 0 with this noise", "delta = 1e-6"]),
+    (BUDGET + "unit = 'person'\n", 8, ["budget.unit", "cannot hide a whole person; that of no protocol can, yet"]),
     (BUDGET + "unit = 'client'\n", 8, ["budget.unit", '"record"', "cannot hide a whole client", "synopsis"]),
     (BUDGET.replace("1.0", "-1"), 6, ["budget.epsilon", "from 1e-06 to 1e+06", "-1"]),
     ("noise = 'uniform'\n" + BUDGET, 5, ["protocol.noise", "gaussian, laplace"]),
@@ -203,7 +204,7 @@ BROKEN: list[tuple[str, str, int | None, list[str]]] = [
     ("[clusters]", "[run]\nsecure = true\nseed = 7\n[clusters]", 7, ["run.seed", "left out in secure mode", "7"]),
     ('name = "north"', 'name = "../north"', 11, ["parties[0].name", "without /", "ledger file"]),
     ("[clusters]", "[run]\nsecure = 1\n[clusters]", 6, ["run.secure", "true or false"]),
-    ("[clusters]", BUDGET + "unit = 'row'\n[clusters]", 8, ["budget.unit", "record, client"]),
+    ("[clusters]", BUDGET + "unit = 'row'\n[clusters]", 8, ["budget.unit", "record, person, client"]),
     ("[clusters]", "[ledger]\npath = 'l.jsonl'\n[clusters]", 5, ["ledger", "[budget]"]),
     ("iterations = 12", "iterations = ", 4, ["valid TOML"]),
     ("iterations = 12", "iterations = 12\niterations = 13", 5, ["valid TOML"]),
@@ -216,7 +217,8 @@ def test_a_private_job_is_read() -> None:
     job = parse_job(text)
     assert job.budget == Budget(epsilon=1.0, delta=1e-6, unit=Unit.RECORD)
     assert isinstance(job.protocol, NoiseOptions)
-    assert job.protocol.placement == "aggregator"
+    assert job.protocol.placement is None
+    assert job.protocol.resolve_placement(len(job.parties)) == "local"
 
 
 def test_a_delta_that_is_not_written_follows_from_the_noise_and_from_public_numbers() -> None:

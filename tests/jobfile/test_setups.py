@@ -9,6 +9,7 @@ import pytest
 from cloister.errors import ConfigError
 from cloister.job import OwnSide, Setup
 from cloister.jobfile import load_job, load_own_side, load_setup, parse_job, parse_setup
+from cloister.privacy.ledger import default_ledger
 
 CONTRACT = """\
 name = "clinics"
@@ -79,7 +80,8 @@ def test_own_sides_and_simulations_are_not_agreed_on() -> None:
 def test_a_contract_alone_is_a_setup_without_tables(folder: Path) -> None:
     setup = load_setup(folder / "job.toml")
     assert setup == Setup(job=load_job(folder / "job.toml"), own=setup.own, folder=folder)
-    assert set(setup.own.values()) == {OwnSide()}
+    assert setup.own == {name: OwnSide(ledger=default_ledger(name)) for name in ("north", "harbour")}
+    assert parse_setup(CONTRACT).own == {name: OwnSide() for name in ("north", "harbour")}
 
 
 def test_a_party_may_keep_its_own_side_in_its_own_file(folder: Path) -> None:
@@ -88,14 +90,30 @@ def test_a_party_may_keep_its_own_side_in_its_own_file(folder: Path) -> None:
     assert setup.own_side("north") == OwnSide(
         data=folder / "own" / "n.csv", ledger=folder / "own" / "n.ledger", dataset="patients"
     )
-    assert setup.own_side("harbour") == OwnSide(data=folder / "own" / "h.csv")
+    assert setup.own_side("harbour") == OwnSide(data=folder / "own" / "h.csv", ledger=default_ledger("harbour"))
 
 
-def test_its_own_file_replaces_what_the_job_says_but_not_where_ledgers_are(folder: Path) -> None:
+def test_its_own_file_replaces_what_the_job_says_also_of_its_ledger(folder: Path) -> None:
     (folder / "job.toml").write_text(WITH_TABLES + "[ledger]\npath = 'books'\n")
     setup = load_setup(folder / "job.toml", own={"north": folder / "own" / "harbour.toml"})
-    assert setup.own_side("north") == OwnSide(data=folder / "own" / "h.csv", ledger=folder / "books" / "north.ledger")
+    assert setup.own_side("north") == OwnSide(data=folder / "own" / "h.csv", ledger=default_ledger("north"))
     assert setup.own_side("harbour").ledger == folder / "books" / "harbour.ledger"
+
+
+def test_a_default_ledger_is_in_the_users_data_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    assert default_ledger("north") == tmp_path / "cloister" / "north.ledger"
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for unset in ("", "relative/path"):
+        monkeypatch.setenv("XDG_DATA_HOME", unset)
+        assert default_ledger("north") == tmp_path / "home" / ".local" / "share" / "cloister" / "north.ledger"
+
+
+def test_a_job_whose_releases_no_ledger_can_add_up_keeps_none(folder: Path) -> None:
+    exact = CONTRACT.replace("[budget]\nepsilon = 1.0\n", '[protocol]\nname = "masked-sum-count"\niterations = 2\n')
+    assert "[budget]" not in exact
+    (folder / "job.toml").write_text(exact)
+    assert set(load_setup(folder / "job.toml").own.values()) == {OwnSide()}
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,11 @@
 """Dealt shares: they correlate as they must, all but one are a key, and malformed ones are refused."""
 
+import itertools
+
 import numpy as np
 import pytest
 
-from cloister.crypto import SeededEntropy
+from cloister.crypto import SeededEntropy, SystemEntropy
 from cloister.errors import RemoteProtocolError
 from cloister.joint_noise import JointLaplace, deal
 from cloister.joint_noise.comparison import BLOCK_PRODUCTS, SUBSETS, pack_bits, pair_operands, unpack_bits
@@ -65,3 +67,54 @@ def test_hands_of_two_deals_share_no_key():
     others = deal(plan, SeededEntropy(4, "dealer"))
     keys = [raw[:32] for raw in (*raws, *others)]
     assert len(set(keys)) == 6
+
+
+class Pinned:
+    """Entropy whose draw number ``pinned`` is a constant; all others are the operating system's."""
+
+    is_simulation = False
+
+    def __init__(self, pinned):
+        self._pinned, self._drawn = pinned, 0
+
+    def bytes(self, count):
+        self._drawn += 1
+        return b"\x09" * count if self._drawn - 1 == self._pinned else SystemEntropy().bytes(count)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_what_one_party_is_dealt_says_nothing_about_masks_and_bits(place):
+    """Two deals in which one party's key is the same differ in every mask and bit, as two independent ones do."""
+    plan = JointLaplace(scale=3.0, entries=400, parties=3, ring=RINGS[0])
+    seen = []
+    for _ in range(2):
+        raws = deal(plan, Pinned(place))
+        assert raws[place][:32] == b"\x09" * 32
+        dealt = [DealtShares(plan, place=other, raw=raw) for other, raw in enumerate(raws)]
+        masks = total(shares.take_masks(plan.precision_bits) for shares in dealt)
+        for shares in dealt:
+            shares.take_products(BLOCK_PRODUCTS * plan.blocks)
+        for layer in plan.layers:
+            for shares in dealt:
+                shares.take_masks(layer.operands)
+                shares.take_products(layer.products)
+        bits = plan.ring.sum([shares.take_bits() for shares in dealt])
+        seen.append((unpack_bits(masks).ravel(), bits))
+    for one, other in zip(*seen, strict=True):
+        assert abs((one == other).mean() - 0.5) < 3 / np.sqrt(one.size)
+
+
+def test_the_last_partys_shares_are_not_those_of_another():
+    plan, _, dealt = open_dealt(RINGS[0], 3)
+    masks = [shares.take_masks(plan.precision_bits) for shares in dealt]
+    for one, other in itertools.combinations(masks, 2):
+        assert abs(unpack_bits(one ^ other).mean() - 0.5) < 0.05
+
+
+def test_nothing_is_dealt_twice():
+    """Keys, corrections and random bits of two deals from the operating system's entropy."""
+    plan = JointLaplace(scale=3.0, entries=200, parties=3, ring=RINGS[0])
+    first, second = (deal(plan, SystemEntropy()) for _ in range(2))
+    assert len({raw[:32] for raw in (*first, *second)}) == 6
+    ones = [np.unpackbits(np.frombuffer(raws[-1][32:], np.uint8)) for raws in (first, second)]
+    assert abs((ones[0] == ones[1]).mean() - 0.5) < 3 / np.sqrt(ones[0].size)

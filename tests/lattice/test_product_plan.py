@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from cloister.crypto import Stream
 from cloister.errors import ConfigError
-from cloister.lattice.noise import TAIL
 from cloister.lattice.parameters import MODULUS_BITS_MAX, Parameters
 from cloister.lattice.product_plan import JointLoad, ProductNoise, choose_product_plan, find_slot_prime
 from cloister.lattice.products import encrypt_lsb, multiply
@@ -65,7 +64,7 @@ def test_more_noise_never_takes_a_cheaper_plan():
 
 def test_what_does_not_fit_is_refused_with_numbers():
     million = JointLoad(records=1_000_000, cells=(8, 8, 8), sum_max=2**25, key_holders=3)
-    with pytest.raises(ConfigError, match=r"1000000 records in 512 joint cells must fit 216 bits .* at least \d+ bits"):
+    with pytest.raises(ConfigError, match=r"1000000 records in 512 joint cells must fit 214 bits .* at least \d+ bits"):
         choose_product_plan(million, smudge_distance_bits=40, smudgers=3)
     with pytest.raises(ConfigError, match=r"below 2\^27; got 2\^28"):
         choose_product_plan(JointLoad(records=10, cells=(2, 2), sum_max=2**27))
@@ -151,4 +150,4 @@ def test_the_error_of_relinearisation_is_within_its_proxy(count):
     assert not (errors % 1).any()
     proxy = noise.relinearisation_proxy(4)
     assert errors.std() < proxy < SLACK * errors.std()
-    assert np.abs(errors).max() < TAIL * proxy
+    assert np.abs(errors).max() < noise.tail * proxy

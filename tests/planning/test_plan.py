@@ -16,7 +16,7 @@ from cloister.errors import ConfigError
 from cloister.forecast.advice import format_noise, format_percent, format_ratio
 from cloister.forecast.families import FAMILIES, place_clusters, split_by_weight
 from cloister.forecast.trials import EPSILONS
-from cloister.job import Budget, DataOptions, Job, JobParty, make_options
+from cloister.job import Budget, DataOptions, Job, JobParty, make_options, noise_options
 from cloister.planning import Plan, plan, print_plan
 from cloister.planning.plan import RECORDS
 from cloister.protocols.synopsis import Knobs
@@ -26,14 +26,14 @@ from cloister.report.layout import make_console
 SMALL = Knobs(cells_max=256, rounds_max=4, restarts=3)
 
 
-def make_job(*, protocol=None, **options):
+def make_job(**options):
     parts = {
         "name": "test",
         "k": 3,
         "columns": (Column(name="age", low=0, high=100), Column(name="a column with a long name", low=-1, high=1)),
         "parties": tuple(JobParty(name=name) for name in ("a", "b", "c")),
         "budget": Budget(epsilon=1.0, delta=1e-6),
-        "protocol": SynopsisOptions(**{"knobs": SMALL, **(protocol or {})}),
+        "protocol": SynopsisOptions(knobs=SMALL),
     }
     return Job(**{**parts, **options})
 
@@ -59,6 +59,53 @@ def no_tables(monkeypatch):
     monkeypatch.setattr("cloister.sessions.tables.open_table", refuse)
     monkeypatch.setattr("cloister.protocol.open_table", refuse)
     monkeypatch.setattr("cloister.data.csv_source.CsvSource.__init__", refuse)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "options", "warned"),
+    [
+        ("synopsis", {}, False),
+        ("synopsis", {"placement": "local"}, False),
+        ("synopsis", {"placement": "aggregator"}, True),
+        ("mask-noise-average", {}, False),
+        ("mask-noise-average", {"placement": "aggregator"}, True),
+        ("mask-noise-average", {"topology": "ring"}, False),
+        ("fastlloyd", {"variant": "amn"}, True),
+        ("secfc", {}, True),
+    ],
+)
+def test_a_result_that_must_never_reach_the_coordinator_is_warned_of(protocol, options, warned):
+    pure = "variant" in options
+    job = make_job(
+        protocol=make_options(protocol, **options, **({"knobs": SMALL} if protocol == "synopsis" else {})),
+        budget=Budget(epsilon=1.0, delta=0.0 if pure else 1e-6),
+        data=DataOptions(records=1000 if pure else None),
+    )
+    check_warned(plan(job, records=1000, quick=True, epsilons=None if protocol != "synopsis" else ()), warned)
+
+
+@pytest.mark.parametrize("parties", [300, 301])
+def test_beyond_three_hundred_parties_the_coordinator_adds_the_noise_and_plans_warn_of_it(parties):
+    many = tuple(JobParty(name=f"p{i}") for i in range(parties))
+    job = make_job(protocol=make_options("mask-noise-average", iterations=2), parties=many)
+    check_warned(plan(job, records=100_000), parties > 300)
+
+
+def test_clients_beyond_the_limit_are_warned_of_it_too(monkeypatch):
+    monkeypatch.setattr(noise_options, "PADS_MOST", 1)
+    job = make_job(
+        budget=Budget(epsilon=1.0, delta=1e-6, unit="client"), parties=(JobParty(name="a"), JobParty(name="b"))
+    )
+    check_warned(plan(job, epsilons=(), quick=True), True)
+
+
+def check_warned(made, warned):
+    text = " ".join(printed(made).split())
+    words = "WARNING: The coordinator adds the noise and knows it: the result must never reach the coordinator"
+    assert (words in text) is warned
+    assert len(made.warnings) == warned
+    if warned:
+        assert text.index(words) < text.index("Leaks:"), "beside who adds the noise"
 
 
 def test_python_users_find_it_at_the_top():

@@ -53,8 +53,14 @@ def test_bytes_and_messages_are_those_that_a_run_counts(protocol, private, optio
         assert (predicted.messages_up, predicted.messages_down) == (party.messages_sent, party.messages_received)
 
 
-def test_the_noise_of_a_round_of_noisy_lloyd_is_what_its_card_warns_of():
-    job = make_job(NOISY, private=True)
+@pytest.mark.parametrize(
+    ("placement", "shares"),
+    [({}, 3), ({"placement": "local"}, 3), ({"placement": "aggregator"}, 1)],
+    ids=["default", "local", "aggregator"],
+)
+def test_the_noise_of_a_round_of_noisy_lloyd_is_what_its_card_warns_of(placement, shares):
+    """The scale on the card is that of one share."""
+    job = make_job({**NOISY, **placement}, private=True)
     made = plan(job, records=600)
     (noise,) = made.round_noise
     assert made.cases == ()
@@ -63,4 +69,4 @@ def test_the_noise_of_a_round_of_noisy_lloyd_is_what_its_card_warns_of():
     tables = {f"p{i}": 5 + 5 * blobs(200, 2, 3, seed=i) for i in range(3)}
     card = simulate(job, seed=2, sources=tables, evaluate=False).card
     scale = card.releases[0].scale * 2.0**-16  # of the fixed-point grid
-    assert noise.centre_noise == pytest.approx(scale / 200, rel=1e-6)
+    assert noise.centre_noise == pytest.approx(shares**0.5 * scale / 200, rel=1e-6)

@@ -9,7 +9,7 @@ from cloister.privacy.accounting import Accountant
 from cloister.privacy.card import Circumstances, make_card
 from cloister.privacy.costs import epsilon_of_rho
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Release
-from cloister.privacy.placement import Aggregator, Local, Shared
+from cloister.privacy.placement import Aggregator, Joint, Local, Shared
 from cloister.privacy.units import Budget, LeakageTable, Sensitivity, Unit
 
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
@@ -26,7 +26,7 @@ def card_of(*releases, budget=BUDGET, placement=None, is_simulation=False, **kno
     return make_card(
         accountant.spent(),
         budget=budget,
-        placement=placement or Aggregator(),
+        placement=placement or Local(parties=3),
         leakage=LeakageTable(source="", rows=(), withstands="Nobody learns more.", breaks_if="Nobody."),
         is_simulation=is_simulation,
         circumstances=Circumstances(**known),
@@ -87,7 +87,7 @@ def test_a_study_promises_nothing_at_all():
 
 
 def test_who_could_remove_the_noise_is_said_once():
-    assert card_of().who_could_subtract == "The coordinator, which knows it."
+    assert card_of(placement=Aggregator()).who_could_subtract == "The coordinator, which knows it."
     assert card_of(placement=Local(parties=3)).who_could_subtract.startswith("Nobody")
 
 
@@ -123,6 +123,18 @@ def test_warnings_name_seeds_large_deltas_and_noise():
     assert far.endswith("by more than the whole range of a column. Use more parties.")
     assert not card_of(centre_noise=0.2).warnings
     assert not card_of(placement=Shared(parties=5, colluding_max=3)).warnings
+
+
+@pytest.mark.parametrize(
+    "placement", [Aggregator(), Shared(parties=5, colluding_max=1), Local(parties=2), Joint(parties=3)]
+)
+def test_a_result_must_never_reach_a_coordinator_that_added_the_noise(placement):
+    knows = placement.by_coordinator
+    words = "The coordinator adds the noise and knows it: the result must never reach the coordinator"
+    warnings = [warning for warning in card_of(placement=placement).warnings if warning.startswith(words)]
+    assert len(warnings) == knows
+    seeded = card_of(placement=placement, is_simulation=True).warnings
+    assert len(seeded) == 1 + knows, "a study says it, too"
 
 
 def test_a_unit_may_be_given_by_its_word():

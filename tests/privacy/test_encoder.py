@@ -1,5 +1,7 @@
 """Adding or removing any record changes the released vector by at most the declared sensitivity, in integers."""
 
+from math import isqrt
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -74,6 +76,21 @@ def test_shortened_records_are_on_the_grid_inside_the_bound_and_point_the_same_w
     assert (np.abs(short) <= np.abs(points)).all()
     inside = (encoder.fixed_point.encode(points).astype(object) ** 2).sum(axis=1) < bound**2 // 2
     assert np.array_equal(short[inside], points[inside])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(1, 50), st.integers(0, 2**32), st.sampled_from([0, 1, 2, 7]))
+def test_a_record_that_is_longer_by_the_least_is_shortened(d, seed, less):
+    """The bound lies just below, at or just above the records' own lengths, where careless comparisons let them by."""
+    points = FixedPoint().quantise(np.random.default_rng(seed).uniform(-1, 1, (20, d)))
+    for point in points:
+        square = sum(int(value) ** 2 for value in FixedPoint().encode(point[None])[0])
+        for bound in {max(1, isqrt(square) - less), isqrt(square) + 1}:
+            encoder = SumCountEncoder(dimensions=d, fixed_point=FixedPoint(), count_weight=1, norm_bound=bound)
+            short = encoder.fixed_point.encode(encoder.bound(point[None]))[0]
+            assert sum(int(value) ** 2 for value in short) <= bound**2
+            if bound**2 > square * (1 + 1e-9):
+                assert np.array_equal(short, encoder.fixed_point.encode(point[None])[0])
 
 
 class NoClip(SumCountEncoder):

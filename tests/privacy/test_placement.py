@@ -45,6 +45,23 @@ def release_of(mechanism, l1=1, l2_squared=1, entries=1):
     )
 
 
+@pytest.mark.parametrize(
+    ("placement", "masked_twice", "removers"),
+    [
+        (Aggregator(), False, "the coordinator"),
+        (Local(parties=3), False, "nobody"),
+        (Shared(parties=6, colluding_max=2), True, "any 3 parties, in part"),
+        (Shared(parties=6, colluding_max=2), False, "the coordinator with any one party, in part"),
+        (Shared(parties=6, colluding_max=0), True, "each party, its own share"),
+        (Shared(parties=2, colluding_max=1), False, "nobody"),  # each adds all of it
+        (Joint(parties=3), True, "whoever deals the randomness, with any one party"),
+    ],
+    ids=str,
+)
+def test_who_could_take_noise_away_is_named(placement, masked_twice, removers):
+    assert placement.name_removers(masked_twice=masked_twice) == removers
+
+
 def steepest_step(probabilities):
     """The largest |ln P[x] - ln P[x + 1]|: the epsilon at sensitivity 1, read off the distribution itself."""
     middle = probabilities[REACH - 60 : REACH + 61]  # farther out the cut-off at REACH shows

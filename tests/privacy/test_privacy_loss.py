@@ -6,6 +6,7 @@ import math
 import dp_accounting
 import numpy as np
 import pytest
+from dp_accounting import pld
 from dp_accounting.pld import PLDAccountant
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -178,6 +179,22 @@ def test_a_mixture_costs_at_least_the_truth_and_less_than_zcdp():
     assert hockey_stick(p, q, spent.epsilon * 0.95) > delta  # and it is not far from the truth
     assert "loss distributions" in spent.how
     assert spent.epsilon < 0.9 * Accountant(Budget(epsilon=9, delta=delta)).would_spend(plan).epsilon
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-6, 0.1])
+def test_the_library_is_asked_for_less_delta_by_what_transforms_may_round_away(delta, monkeypatch):
+    """Transforms of double precision err by about 1e-15 for each of their 10^3 and more steps: 1e-12 is kept back."""
+    releases = [release(DiscreteLaplace(scale=20.0))] * 3 + [release(DiscreteGaussian(sigma=30.0), entries=4)]
+    asked = []
+    kind = pld.privacy_loss_distribution.PrivacyLossDistribution
+    answer = kind.get_epsilon_for_delta
+    monkeypatch.setattr(kind, "get_epsilon_for_delta", lambda self, delta: asked.append(delta) or answer(self, delta))
+    expected = math.sqrt(2 * 3 / 20)
+    epsilon = epsilon_of_mixture(releases, delta, expected_epsilon=expected)
+    (given_delta,) = asked
+    assert given_delta <= delta - 1e-12
+    assert given_delta > delta - 1e-11
+    assert epsilon > 0
 
 
 def test_many_pure_releases_agree_with_dp_accounting():

@@ -87,7 +87,7 @@ class Follower:
     def vote(self, masks: Masks) -> Voted:
         """Sign what we have found, for the parties; once in a session."""
         place = self.place
-        signature = self._seat.identity.sign(_FOUND, self._seat.session, place.link, place.subject)
+        signature = self._seat.identity.sign(_FOUND, place.link, place.subject)
         return Voted(seal_keyed(signature, masks.seed, self._seat.session, "result", self._seat.number))
 
     def check_votes(self, votes: tuple[PartyBox, ...], masks: Masks) -> None:
@@ -107,7 +107,7 @@ class Follower:
         for vote in votes:
             signature = open_keyed(vote.box, masks.seed, self._seat.session, "result", vote.party)
             identity = self._terms.directory[vote.party - 1]
-            alike += is_signed(signature, identity, _FOUND, self._seat.session, place.link, place.subject)
+            alike += is_signed(signature, identity, _FOUND, place.link, place.subject)
         if alike < self._terms.members_min:
             raise DivergedError(
                 f"a result must be that of at least {self._terms.members_min} parties; ours is that of {alike} of "

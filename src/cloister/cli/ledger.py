@@ -1,4 +1,4 @@
-"""``cloister ledger show | cap | export``: what a party's data sets have paid, and how much they may."""
+"""``cloister ledger show | cap | join | export``: what a party's data sets have paid, and how much they may."""
 
 from __future__ import annotations
 
@@ -14,31 +14,33 @@ from cloister.errors import ConfigError
 if TYPE_CHECKING:
     from cloister.privacy.ledger import DataSummary
 
-_SHOWN_DIGITS = 16
-
 ledger_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     help="What this party's data sets have paid in privacy, and how much they may.",
 )
-LedgerPath = Annotated[Path, typer.Argument(metavar="LEDGER", help="The ledger file.", show_default=False)]
+LedgerName = Annotated[
+    str,
+    typer.Argument(metavar="LEDGER", help="The ledger file; or a party's name: its default one.", show_default=False),
+]
 
 
 @ledger_app.command()
 @guard
 def show(
-    ledger_path: LedgerPath,
+    ledger_name: LedgerName,
     head: Annotated[str | None, typer.Option(help="A head noted earlier: check that it is still there.")] = None,
     delta: Annotated[float, typer.Option(help="State epsilon at this delta where a data set has no cap.")] = 1e-6,
 ) -> None:
     """Verify every entry, then print what each data set has paid. Never creates a ledger."""
     from cloister.privacy.ledger import Ledger
 
-    with Ledger(ledger_path, create=False) as ledger:
+    with Ledger(find_ledger(ledger_name), create=False) as ledger:
         last = ledger.verify(head=None if head is None else head.lower())
         summaries = ledger.summarise(delta=delta)
+        everything = ledger.summarise_one(None, delta=delta)
     typer.echo(f"{_count(len(summaries), 'data set')}; {_count(last.number, 'entry', 'entries')}, none changed.")
-    for summary in summaries:
+    for summary in (*summaries, *([everything] if len(summaries) > 1 or everything.cap else [])):
         typer.echo("\n" + _describe(summary))
     typer.echo(f"\nhead {last.chain}")
     typer.echo("Note the head elsewhere: `--head` can then show whether entries were edited or removed since.")
@@ -47,37 +49,60 @@ def show(
 @ledger_app.command()
 @guard
 def cap(
-    ledger_path: LedgerPath,
-    data: Annotated[str, typer.Option(help="The data set: its fingerprint, or enough of its leading digits.")],
-    epsilon: Annotated[float, typer.Option(help="How much all jobs together may spend on it.")],
+    ledger_name: LedgerName,
+    epsilon: Annotated[float, typer.Option(help="How much all jobs together may spend.")],
     delta: Annotated[float, typer.Option(help="Below 1 / number of records; 0 allows pure releases only.")],
     reason: Annotated[str, typer.Option(help="Why; kept in the ledger.")],
-    unit: Annotated[str, typer.Option(help="Whose presence is hidden: record or client.")] = "record",
+    dataset: Annotated[
+        str | None, typer.Option(help="Cap one data set, by its name; default: all data sets of the ledger together.")
+    ] = None,
+    unit: Annotated[str, typer.Option(help="Whose presence is hidden: record, person or client.")] = "record",
+    new: Annotated[bool, typer.Option("--new", help="Make the ledger if there is none: before any job.")] = False,
 ) -> None:
-    """Limit what all jobs together may spend on a data set. The latest cap counts; all are kept."""
+    """Limit what all jobs together may spend. The latest cap counts; all are kept."""
     from cloister.privacy.ledger import Ledger
+    from cloister.privacy.ledger.schema import make_folder
     from cloister.privacy.units import Budget, Unit
 
     if unit not in {known.value for known in Unit}:
-        raise ConfigError(f"--unit must be record or client; got {unit!r}.")
-    budget = Budget(epsilon=epsilon, delta=delta, unit=Unit(unit))
-    with Ledger(ledger_path, create=False) as ledger:
-        fingerprint = ledger.find_data(data)
-        ledger.set_cap(fingerprint, budget, reason=reason)
-        (summary,) = (one for one in ledger.summarise() if one.fingerprint == fingerprint)
+        raise ConfigError(f"--unit must be record, person or client; got {unit!r}.")
+    budget, path = Budget(epsilon=epsilon, delta=delta, unit=Unit(unit)), find_ledger(ledger_name)
+    if new:
+        make_folder(path.parent)
+    with Ledger(path, create=new) as ledger:
+        name = None if dataset is None else ledger.find_dataset(dataset)
+        ledger.set_cap(name, budget, reason=reason)
+        summary = ledger.summarise_one(name)
+    typer.echo(_describe(summary))
+
+
+@ledger_app.command()
+@guard
+def join(
+    ledger_name: LedgerName,
+    dataset: Annotated[str, typer.Option(help="The name, or the start of an old fingerprint, that is no more.")],
+    into: Annotated[str, typer.Option(help="The data set that it is: takes over all that the other has paid.")],
+    reason: Annotated[str, typer.Option(help="Why; kept in the ledger.")],
+) -> None:
+    """Say that two names are one data set. This cannot be undone."""
+    from cloister.privacy.ledger import Ledger
+
+    with Ledger(find_ledger(ledger_name), create=False) as ledger:
+        ledger.join(dataset, into, reason=reason)
+        summary = ledger.summarise_one(into)
     typer.echo(_describe(summary))
 
 
 @ledger_app.command()
 @guard
 def export(
-    ledger_path: LedgerPath,
+    ledger_name: LedgerName,
     out: Annotated[Path | None, typer.Option(help="A new file; default: standard output.")] = None,
 ) -> None:
     """Write every entry as a line of JSON, with its hash but without the salt."""
     from cloister.privacy.ledger import Ledger
 
-    with Ledger(ledger_path, create=False) as ledger:
+    with Ledger(find_ledger(ledger_name), create=False) as ledger:
         ledger.verify()
         text = "".join(f"{line}\n" for line in ledger.export())
     if out is None:
@@ -92,16 +117,31 @@ def export(
         raise ConfigError(f"--out must be writable; got {out}: {error.strerror}. Choose another place.") from None
 
 
+def find_ledger(name: str) -> Path:
+    """Return a ledger's file: the file itself, or the default ledger of a party."""
+    from cloister.privacy.ledger import default_ledger
+
+    path = Path(name)
+    is_file = path.exists() or len(path.parts) > 1 or path.suffix == ".ledger"
+    return path if is_file else default_ledger(name)
+
+
 def _describe(summary: DataSummary) -> str:
     """Describe what a data set has paid: words first, then numbers."""
-    lines = [f"data set {summary.fingerprint[:_SHOWN_DIGITS]}"]
-    if not summary.charges:
+    from cloister.privacy.ledger.entries import shorten_name
+
+    lines = ["all data sets together" if summary.dataset is None else f"data set {shorten_name(summary.dataset)!r}"]
+    if summary.seeded:
+        lines.append(f"  {_count(summary.seeded, 'run')} with a seed: not private, and not counted.")
+    if not summary.charges and not summary.held:
         lines.append("  Nothing has been released from it yet.")
     else:
         lines.append(
             f"  {_count(summary.charges, 'release')} in {_count(summary.sessions, 'session')} of "
-            f"{', '.join(summary.jobs)}, {_day(summary.first)} to {_day(summary.last)}."
+            f"{', '.join(summary.jobs) or 'no job'}, {_day(summary.first)} to {_day(summary.last)}."
         )
+        if summary.held:
+            lines.append(f"  {_count(summary.held, 'hold')} for work that has not been settled, counted as spent.")
         lines.append(f"  {_guarantee(summary)}")
     if summary.cap is None:
         lines.append("  No cap: only each job's own budget limits it, and jobs add up. Set one: cloister ledger cap")

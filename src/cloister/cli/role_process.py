@@ -159,8 +159,9 @@ class _WaitingRole:
             session=session.id,
         )
         own: OwnInput = take_input(job, name, self._table, None, self._public)
-        sampler = self._make_sampler(name)
-        seated = seat_party(session, seat, own, self._setup.own_side(name), self._table, sampler=sampler)
+        sampler, seeded = self._make_sampler(name), self._task.seed is not None
+        side = self._setup.own_side(name)
+        seated = seat_party(session, seat, own, side, self._table, sampler=sampler, seeded=seeded)
         books, protocol = seated.books, session.protocol
         if books is not None and session.charges is not None:
             prepay([books], session.charges.prepaid)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cloister.cli.job_files import OwnFiles, read_setup
+from cloister.cli.ledger_report import print_statements, tell_if_stopped
 from cloister.cli.progress import report_clipped, show_progress
 from cloister.errors import ConfigError, MissingExtraError
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from cloister.data import Table
     from cloister.job import Setup
+    from cloister.privacy.ledger import LedgerSession
     from cloister.records import FloatArray
     from cloister.report import Result
     from cloister.report.labels import PartyLabels
@@ -64,9 +66,11 @@ def demo(
 ) -> None:
     """Run the embedded example: three clinics, synthetic patients, no files needed."""
     from cloister.data import sample_folder
+    from cloister.job import OwnSide
 
     job_file = sample_folder("clinics") / "job.toml"
     setup = read_setup(job_file)
+    setup = replace(setup, own={name: OwnSide(data=side.data) for name, side in setup.own.items()})  # charges nobody
     parties = setup.job.parties
     names = ", ".join(party.name for party in parties)
     typer.echo(f"{len(parties)} clinics ({names}) cluster their synthetic patients, each keeping its own table.")
@@ -131,17 +135,20 @@ def _simulate(setup: Setup, folder: Path, *, overwrite: bool, draw_records: bool
     def keep_some(tables: Sequence[Table]) -> None:
         drawn.append(to_original(AllRecords(tables).sample(_MOST_DRAWN), setup.job.columns))
 
-    with show_progress(errors, quiet=quiet) as on_progress:
+    ledgers: dict[str, LedgerSession] = {}
+    with tell_if_stopped(ledgers, errors), show_progress(errors, quiet=quiet) as on_progress:
         result = simulate(
             setup,
             on_progress=on_progress,
             on_table=None if quiet else report_clipped(setup.job, errors),
             on_labels=labels.append,
             on_records=keep_some if draw_records else None,
+            on_ledger=ledgers.__setitem__,
         )
     picture = _draw(result, drawn[0] if drawn else None, errors)
     _write(result, folder, overwrite=overwrite, picture=picture, labels=labels, quiet=quiet)
     if not quiet:
+        print_statements(ledgers, make_console())
         for own in labels:
             errors.print(
                 f"cloister: {own.file_name} is for {own.party} only: it is as private as its records.", soft_wrap=True

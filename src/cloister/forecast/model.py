@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from cloister.job.noise_options import PlacementKind
 from cloister.privacy.units import LeakageTable
 from cloister.runtime import OnProgress
 
@@ -148,6 +149,66 @@ class PartyLink:
 
 
 @dataclass(frozen=True, kw_only=True)
+class QuorumNoise:
+    """What shares of the noise cost for one quorum.
+
+    Attributes
+    ----------
+    min_parties, parties, colluding_max
+        A sum is over at least so many of the parties, and so many of them may collude.
+    variance_ratio
+        The variance of all shares together, over what privacy needs: of the ``honest_min`` that nobody else knows.
+    """
+
+    min_parties: int
+    parties: int
+    colluding_max: int
+    variance_ratio: float
+
+    @property
+    def honest_min(self) -> int:
+        """How many shares are the noise that privacy needs."""
+        return self.min_parties - self.colluding_max
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacementForecast:
+    """What to expect if the noise were added by others, or as the job says.
+
+    Attributes
+    ----------
+    placement
+        The coordinator, shares, each party in full, or all together, by its name in job files.
+    chosen
+        Whether it is the job's.
+    variance_ratio
+        The variance of all noise on a number, over what privacy needs.
+    noise_ratio
+        Its standard deviation, over that of the job's placement.
+    removed_by
+        Who could take the noise away again, in a few words.
+    traffic
+        Messages and bytes.
+    quorums
+        With shares: what the quorum costs that the job has or would have; then, where it is possible, another one: all
+        parties, or one fewer.
+    smallest_clusters
+        Where a plan forecasts the smallest cluster: that for each of its numbers of records. For placements other than
+        the job's it is scaled by the noise, as the trials show it to grow. None if not even a cluster of average size
+        is seen, or if the trials do not show how it grows.
+    """
+
+    placement: PlacementKind
+    chosen: bool
+    variance_ratio: float
+    noise_ratio: float
+    removed_by: str
+    traffic: TrafficForecast
+    quorums: tuple[QuorumNoise, ...] = ()
+    smallest_clusters: tuple[int | None, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class PlanRequest:
     """What to make a plan for.
 
@@ -190,11 +251,13 @@ class Forecast:
         Who learns what, and which coalition breaks it.
     who_adds_noise
         In words; None without noise.
+    warnings
+        What everybody must heed who has the result.
     rounds_max, traffic
         Rounds on the wire, needed or not; messages and bytes.
     what_runs
         How the job runs, a sentence or two each; by default the number of rounds.
-    cases, round_noise, notes, advice
+    cases, round_noise, placements, notes, advice
         As in `Plan`.
     exact_losses, links, memory_bytes
         As in `Plan`.
@@ -204,11 +267,13 @@ class Forecast:
 
     leakage: LeakageTable
     who_adds_noise: str | None = None
+    warnings: tuple[str, ...] = ()
     rounds_max: int
     traffic: TrafficForecast
     what_runs: tuple[str, ...] = ()
     cases: tuple[Case, ...] = ()
     round_noise: tuple[RoundNoise, ...] = ()
+    placements: tuple[PlacementForecast, ...] = ()
     notes: tuple[str, ...] = ()
     advice: str = ""
     exact_losses: tuple[FamilyLoss, ...] = ()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -82,10 +83,10 @@ class OwnSide(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     data
         Where its table is.
     dataset
-        What its ledger calls these records, so that a growing table stays under one cap. Without it, the ledger
-        recognises them by their content.
+        What its ledger calls these records: all tables of one name share one account and its cap, however they grow or
+        change. Without it, they belong to one data set with all other tables that have no name in that ledger.
     ledger
-        Where its ledger is.
+        Where its ledger is. In a deployment the party itself says so, and never the job.
     alignment
         The file of an earlier alignment, where columns are split or records are aligned by ID.
     """
@@ -277,11 +278,11 @@ def check_bounds(path: KeyPath, low: object, high: object) -> None:
 def _check_columns(columns: Sequence[Column]) -> None:
     if not columns:
         refuse(("columns",), "have at least one column", "none", "Write: age = { low = 18, high = 95 }")
-    names = [column.name for column in columns]
+    times: Counter[object] = Counter(column.name for column in columns)
     for column in columns:
         check_text(("columns", column.name), column.name, longest=200)
-        if names.count(column.name) > 1:
-            refuse(("columns", column.name), "be named once", f"{names.count(column.name)} times")
+        if times[column.name] > 1:
+            refuse(("columns", column.name), "be named once", f"{times[column.name]} times")
 
 
 def _check_parties(parties: Sequence[JobParty]) -> None:
@@ -349,7 +350,8 @@ def _check_budget(job: Job) -> None:
     if budget.unit not in facts.units:
         must = f"be {join_or([show_value(unit.value) for unit in facts.units])} with the protocol {protocol}"
         hiding = [name for name, options in known_options().items() if budget.unit in options.facts.units]
-        what_to_do = f"Its noise cannot hide a whole {budget.unit.value}; that of {join_or(hiding)} can."
+        other = f"that of {join_or(hiding)} can." if hiding else "that of no protocol can, yet."
+        what_to_do = f"Its noise cannot hide a whole {budget.unit.value}; {other}"
         refuse(("budget", "unit"), must, show_value(budget.unit.value), what_to_do)
     if budget.delta == 0 and job.protocol.needs_delta:
         what_to_do = "Its noise cannot give pure epsilon: write delta = 1e-6."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Mapping
+from dataclasses import replace as with_fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,10 +30,13 @@ from cloister.jobfile.sections import (
     read_protocol,
     refuse_missing_bounds,
 )
+from cloister.privacy.ledger import default_ledger
 from cloister.runtime import NETWORKS
 
 MAX_JOB_BYTES = 4 * 2**20
 _TOML_LINE = re.compile(r"\(at line (\d+), column \d+\)")
+# A dotted key of more than 16 parts, for which the parser would need time and memory in the square of their number.
+_DEEP_KEY = re.compile(r"""(?<![\w-])(?:(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')[ \t]*\.[ \t]*){16}""")
 _OWN_KEYS = ("data", "dataset", "ledger", "alignment")
 
 Read = TypeVar("Read")
@@ -63,7 +67,8 @@ def load_setup(path: str | Path, *, own: Mapping[str, str | Path] | None = None)
     -------
     Setup
         Without any tables if the file is only the contract: plans and audits need none, and a simulation takes
-        them from its caller.
+        them from its caller. With a ledger for every party whose releases can be charged to one: that which its own
+        side names, or else the default one (`cloister.privacy.ledger.default_ledger`).
 
     Raises
     ------
@@ -72,7 +77,7 @@ def load_setup(path: str | Path, *, own: Mapping[str, str | Path] | None = None)
     """
     path = Path(path)
     sides = {name: load_own_side(file) for name, file in (own or {}).items()}
-    return parse_setup(_read_text(path), folder=path.parent, source_name=str(path), own=sides)
+    return _keep_ledgers(parse_setup(_read_text(path), folder=path.parent, source_name=str(path), own=sides))
 
 
 def load_own_side(path: str | Path) -> OwnSide:
@@ -136,6 +141,10 @@ def _read_document(text: str, source_name: str, read: Callable[[dict[str, Any]],
 
 def _parse_toml(text: str, source_name: str) -> dict[str, Any]:
     """Parse; syntax errors are reported like all others."""
+    deep = _DEEP_KEY.search(text)
+    if deep is not None:
+        line = text.count("\n", 0, deep.start()) + 1
+        raise ConfigError(f"{source_name}:{line}: a job must not nest tables this deeply. Simplify it.")
     try:
         return tomllib.loads(text)
     except RecursionError:
@@ -202,13 +211,27 @@ def _read_own_sides(job: Job, document: dict[str, Any], folder: Path, own: Mappi
     sides: dict[str, OwnSide] = {}
     for i, (party, table) in enumerate(zip(job.parties, document["parties"], strict=True)):
         side = own.get(party.name) or read_own_side(("parties", i), table, folder)
-        if ledgers is not None and side.ledger is None:
+        if ledgers is not None and party.name not in own:  # who has an own file chooses its ledger, never the job
             side = replace(side, ledger=folder / ledgers / f"{party.name}.ledger")
         if not job.find_columns(party):
             _refuse_tables(("parties", i), table)
         sides[party.name] = side
     _require_tables(job, sides)
     return sides
+
+
+def _keep_ledgers(setup: Setup) -> Setup:
+    """Give every party that has no ledger the default one, where its releases can be charged."""
+    job = setup.job
+    if job.budget is None or not job.protocol.facts.ledger or job.protocol.flaw:
+        return setup
+    sides = {
+        party.name: side if side.ledger is not None else replace(side, ledger=default_ledger(party.name))
+        for party in job.parties
+        if job.find_columns(party)
+        for side in [setup.own_side(party.name)]
+    }
+    return with_fields(setup, own={**setup.own, **sides})
 
 
 def _refuse_tables(path: KeyPath, table: Mapping[str, Any]) -> None:

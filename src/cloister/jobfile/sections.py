@@ -22,6 +22,7 @@ from cloister.job.refusals import (
     KeyedConfigError,
     KeyPath,
     check_choice,
+    check_fields,
     check_number,
     check_text,
     format_path,
@@ -146,10 +147,12 @@ def _show_bounds(name: str) -> str:
 
 
 def read_data(table: object) -> DataOptions:
-    """Read ``[data]``."""
+    """Read ``[data]``. Its values are checked here already: the default delta is computed from them."""
     check_keys(("data",), table, DataOptions.__struct_fields__)
     assert isinstance(table, dict)
-    return DataOptions(**table)
+    data = DataOptions(**table)
+    check_fields(("data",), data)
+    return data
 
 
 def read_budget(table: Any, protocol: Options, data: DataOptions) -> Budget:
@@ -161,8 +164,7 @@ def read_budget(table: Any, protocol: Options, data: DataOptions) -> Budget:
         refuse(
             ("budget", "epsilon"), must, show_value(table["epsilon"]), "Less leaves only noise, more leaves no privacy."
         )
-    # ``Job`` refuses what is not a number of records.
-    default = choose_delta(data.records if isinstance(data.records, int) else None) if protocol.needs_delta else 0.0
+    default = choose_delta(data.records) if protocol.needs_delta else 0.0
     delta = check_number(("budget", "delta"), table.get("delta", default))
     if not 0 <= delta < 1:
         refuse(("budget", "delta"), "be at least 0 and less than 1", show_value(table["delta"]))

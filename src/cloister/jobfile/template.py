@@ -65,11 +65,13 @@ k = {k}
 {sections}
 # [protocol]
 {_list_protocols()}
-# placement = "shared"             # every party adds a share of the noise, instead of the coordinator all of it
+# placement = "shared"             # who adds the noise: every party a share (default for 3 to 300 parties); "local",
+#                                  # every party all of it (default for two); or "aggregator", the coordinator, which
+#                                  # must then never see the result (default for more)
 # colluding_max = 1                # with shared: so many parties may tell each other their shares (default: a third)
 # min_parties = 3                  # fewer answering parties abort the run
 
-# One ledger per party, in this folder: what its records have paid, over all jobs.
+# Each party's ledger says what its data have paid, over all jobs. It is in your data folder, if not in this one.
 # [ledger]
 # path = "ledgers"
 

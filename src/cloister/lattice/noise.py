@@ -14,18 +14,15 @@ from __future__ import annotations
 from math import ceil, log, log2, sqrt
 
 from cloister.errors import ConfigError
-from cloister.lattice.parameters import Load, Parameters
+from cloister.lattice.parameters import MODULUS_BITS_MAX, Load, Parameters
 from cloister.lattice.ring import PRIME_BITS
 from cloister.lattice.sampling import ERROR_STD
 
-# An answer's bounds hold unless one of a few events, at most sixteen, fails, each with probability below 2^-44.
-FAILURE = 44 * log(2)
 FLOOD_REACH_STD = 9.0  # a Gaussian flood passes 9 standard deviations with probability below 2^-61
 SWITCH_BITS_MAX = 60
 _TERNARY_VARIANCE = 2 / 3
 SWITCH_SHARE = 1 / 8  # the part of an answer's room that is left to the switch to a small modulus
-TAIL = sqrt(2 * (FAILURE + log(2)))  # P(|X| > tail * proxy std) <= 2 exp(-tail^2 / 2) = 2^-44
-# Degree and number of 27-bit primes, in order of cost: 54, 81, 108 bits, and up to 216.
+# Degree and number of primes of up to 27 bits, in order of cost: moduli of 53, 81, 106 bits, and up to 214.
 _LADDER = ((2048, 2), (4096, 3), (4096, 4), (8192, 5), (8192, 6), (8192, 7), (8192, 8))
 
 
@@ -36,11 +33,11 @@ def error_bound(parameters: Parameters, load: Load) -> float:
     u * w~ is below ``each`` times its deviation, for all N of them.
     """
     weight_norm = sqrt(load.terms) * load.weight_max
-    own = TAIL * ERROR_STD * weight_norm
+    own = load.tail * ERROR_STD * weight_norm
     if not load.public_key:
         return own
-    each = sqrt(2 * (FAILURE + log(2 * parameters.degree)))
-    return own + 2 * TAIL * each * _product_std(parameters, load, sqrt(_TERNARY_VARIANCE)) * weight_norm
+    each = sqrt(2 * (load.failure + log(2 * parameters.degree)))
+    return own + 2 * load.tail * each * _product_std(parameters, load, sqrt(_TERNARY_VARIANCE)) * weight_norm
 
 
 def rerandomisation_bound(parameters: Parameters, load: Load) -> float:
@@ -50,7 +47,7 @@ def rerandomisation_bound(parameters: Parameters, load: Load) -> float:
     """
     key_error = _product_std(parameters, load, ERROR_STD)
     secret = sqrt(_TERNARY_VARIANCE * load.key_holders * parameters.degree) * ERROR_STD
-    return TAIL * (_norm_spread(parameters) * (key_error + secret) + ERROR_STD)
+    return load.tail * (_norm_spread(parameters, load) * (key_error + secret) + ERROR_STD)
 
 
 def switching_bound(parameters: Parameters, load: Load, bits: int) -> float:
@@ -60,15 +57,15 @@ def switching_bound(parameters: Parameters, load: Load, bits: int) -> float:
     have 64 bits: r + <rounding, s>.
     """
     moved = 0.5 + len(parameters.primes) * 2.0 ** (bits - 64)
-    return moved * (1 + TAIL * sqrt(_TERNARY_VARIANCE * load.key_holders * parameters.degree))
+    return moved * (1 + load.tail * sqrt(_TERNARY_VARIANCE * load.key_holders * parameters.degree))
 
 
 def answer_error_bound(parameters: Parameters, load: Load, *, coefficients: int = 1) -> float:
     """Return a bound on an answer's whole error before any flood: fresh errors and re-randomisation.
 
-    For several coefficients at once: tails of 2^-44 / coefficients for each, which lengthen every factor alike at most.
+    For several coefficients at once each tail is rarer by their number, which lengthens every factor alike at most.
     """
-    longer = (FAILURE + log(2 * coefficients)) / (FAILURE + log(2))
+    longer = (load.failure + log(2 * coefficients)) / (load.failure + log(2))
     return longer * (error_bound(parameters, load) + rerandomisation_bound(parameters, load))
 
 
@@ -90,7 +87,7 @@ def hint_flood_std_min(parameters: Parameters, load: Load, secrets: int) -> floa
     uniform flood of :func:`statistical_flood_bits` hides the equations altogether.
     """
     variance = load.key_holders * (ERROR_STD**2 + _TERNARY_VARIANCE)
-    return 10 * _norm_spread(parameters) * sqrt(secrets * parameters.degree * variance)
+    return 10 * _norm_spread(parameters, load) * sqrt(secrets * parameters.degree * variance)
 
 
 def statistical_flood_bits(parameters: Parameters, load: Load, distance_bits: int = 40) -> int:
@@ -139,7 +136,7 @@ def choose_parameters(load: Load, *, flood_std_min: float = 0.0, flood_distance_
     """
     lacking_bits = 0.0
     for degree, prime_count in _LADDER:
-        if load.plaintext_modulus > 1 << (PRIME_BITS * prime_count - 3):
+        if load.plaintext_modulus > 1 << (min(PRIME_BITS * prime_count, MODULUS_BITS_MAX[degree]) - 3):
             continue
         parameters = Parameters.make(degree, prime_count, load.plaintext_modulus)
         reach = FLOOD_REACH_STD * flood_std_min
@@ -152,14 +149,14 @@ def choose_parameters(load: Load, *, flood_std_min: float = 0.0, flood_distance_
         lacking_bits = log2(taken / (parameters.delta / 2)) + 1
     raise ConfigError(
         f"sums up to 2^{log2(load.sum_max):.0f} over {load.terms} terms with weights up to {load.weight_max} must fit "
-        f"a modulus of {PRIME_BITS * _LADDER[-1][1]} bits; about {max(lacking_bits, 1):.0f} bits are lacking. "
+        f"a modulus of {MODULUS_BITS_MAX[_LADDER[-1][0]]} bits; about {max(lacking_bits, 1):.0f} bits are lacking. "
         "Use fewer fractional bits, fewer cells or less flooding."
     )
 
 
-def _norm_spread(parameters: Parameters) -> float:
-    """Return by what factor N coordinates of one deviation pass their expected norm, but for probability 2^-44."""
-    share = FAILURE / parameters.degree
+def _norm_spread(parameters: Parameters, load: Load) -> float:
+    """Return by what factor N coordinates of one deviation pass their expected norm, but for probability e^-x."""
+    share = load.failure / parameters.degree
     return sqrt(1 + 2 * sqrt(share) + 2 * share)
 
 

@@ -26,16 +26,16 @@ from itertools import combinations
 from math import ceil, log, log2, prod, sqrt
 
 from cloister.errors import ConfigError
-from cloister.lattice.noise import FAILURE, FLOOD_REACH_STD, SWITCH_SHARE, TAIL, rerandomisation_bound
-from cloister.lattice.parameters import Load, Parameters, parameters_at
+from cloister.lattice.noise import FLOOD_REACH_STD, SWITCH_SHARE, rerandomisation_bound
+from cloister.lattice.parameters import FAILURE_BITS, MODULUS_BITS_MAX, Load, Parameters, parameters_at
 from cloister.lattice.products import scaling_factor
-from cloister.lattice.ring import PRIME_BITS, find_primes, is_prime
+from cloister.lattice.ring import PRIME_BITS, is_prime
 from cloister.lattice.sampling import ERROR_STD
 
 _TERNARY_PROXY = sqrt(2 / 3)
 _UNIFORM_PROXY = sqrt(1 / 12)  # of a rounding error on -1/2..1/2
 DEGREE = 8192
-_PRIMES_MAX = 8  # 216 of the 218 bits that the standard allows at this degree
+_PRIMES_MAX = 8  # of 26.75 bits then: all of the 214 that the table allows at this degree
 HOLDERS_MIN, HOLDERS_MAX = 2, 3
 
 
@@ -53,22 +53,30 @@ class ProductNoise:
         How many ternary secrets the key is a sum of; with more than one, the relinearisation key is the collective one.
     polynomials
         How many ciphertexts a session has: all of them must keep to their reach.
+    failure_bits
+        Each event that the bounds rest on fails with a probability below 2^-failure_bits.
     """
 
     degree: int
     plaintext_modulus: int
     key_holders: int
     polynomials: int
+    failure_bits: int = FAILURE_BITS
 
     @property
     def spread(self) -> float:
         """Reach of a polynomial with independent coefficients over its deviation sigma sqrt(N)."""
-        x = FAILURE + log(self.polynomials * self.degree / 2)
+        x = self.failure_bits * log(2) + log(self.polynomials * self.degree / 2)
         return sqrt(1 + sqrt(2 * x) + x)
 
     def reach(self, proxy: float) -> float:
         """Return the reach of a polynomial from its proxy."""
         return proxy * sqrt(self.degree) * self.spread
+
+    @property
+    def tail(self) -> float:
+        """How many proxies a sub-Gaussian number stays within."""
+        return sqrt(2 * log(2) * (self.failure_bits + 1))
 
     @property
     def secret_reach(self) -> float:
@@ -156,11 +164,11 @@ class ProductNoise:
         left_cells, right_cells, blocks
             Factors of the last product, and blocks of records, in an answer.
         """
-        drawn = TAIL * self.uploaded_proxy(divisor_right) * sqrt(right_cells)
+        drawn = self.tail * self.uploaded_proxy(divisor_right) * sqrt(right_cells)
         # In each block |m_right / t| <= sqrt(N) / 2, and sum |w_b| <= sqrt(blocks) |w|.
         messages = sqrt(self.degree * blocks) / 2 * right_cells
         product = self.plaintext_modulus * left * left_cells * (drawn + messages)
-        root = TAIL * sqrt(left_cells * right_cells)
+        root = self.tail * sqrt(left_cells * right_cells)
         relinearised = root * self.relinearisation_proxy(prime_count)
         return weight_norm * ((product + relinearised) / divisor + root * self.rounding_proxy)
 
@@ -181,6 +189,8 @@ class JointLoad:
         The largest factor by which a sum of encoded weights is multiplied: it multiplies the error, unreduced.
     key_holders
         How many secrets the key is a sum of.
+    failure_bits
+        Each event that the bounds rest on fails with a probability below 2^-failure_bits.
     """
 
     records: int
@@ -188,6 +198,7 @@ class JointLoad:
     sum_max: int
     factor_max: int = 1
     key_holders: int = 1
+    failure_bits: int = FAILURE_BITS
 
     def __post_init__(self) -> None:
         if not HOLDERS_MIN <= len(self.cells) <= HOLDERS_MAX:
@@ -217,6 +228,7 @@ class JointLoad:
             plaintext_modulus=self.plaintext_modulus,
             key_holders=self.key_holders,
             polynomials=self.blocks * (sum(self.cells) + products),
+            failure_bits=self.failure_bits,
         )
 
 
@@ -274,7 +286,13 @@ class ProductPlan:
             blocks=load.blocks,
         )
         # delta m differs from q m / t by less than |m|.
-        answers = Load(sum_max=load.sum_max, terms=1, weight_max=1, key_holders=load.key_holders)
+        answers = Load(
+            sum_max=load.sum_max,
+            terms=1,
+            weight_max=1,
+            key_holders=load.key_holders,
+            failure_bits=load.failure_bits,
+        )
         return products + rerandomisation_bound(self.final, answers) + load.plaintext_modulus / 2
 
     @property
@@ -332,7 +350,7 @@ def choose_product_plan(
         room_lacking_bits = min(room_lacking_bits, max(lacking, 1.0))
     raise ConfigError(
         f"answers up to 2^{log2(load.sum_max):.0f} over {load.records} records in {prod(load.cells)} joint cells "
-        f"must fit {PRIME_BITS * _PRIMES_MAX} bits with their products and floods; "
+        f"must fit {MODULUS_BITS_MAX[DEGREE]} bits with their products and floods; "
         f"at least {room_lacking_bits:.0f} bits are lacking. "
         "Use fewer fractional bits, fewer cells, or charge the flood instead of a statistical one."
     )
@@ -366,7 +384,7 @@ def find_slot_prime(above: int) -> int:
         If no such prime is below 2^27.
     """
     step = 2 * DEGREE
-    taken = find_primes(DEGREE, _PRIMES_MAX)
+    taken = {prime for count in range(1, _PRIMES_MAX + 1) for prime in _make_parameters(count, 2).primes}
     for candidate in range(-(-above // step) * step + 1, 1 << PRIME_BITS, step):
         if is_prime(candidate) and candidate not in taken:
             return candidate

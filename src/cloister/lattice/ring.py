@@ -55,15 +55,15 @@ def is_prime(number: int) -> bool:
 
 
 @cache
-def find_primes(degree: int, count: int) -> tuple[int, ...]:
-    """Return the ``count`` largest primes below 2^27 that are 1 modulo 2N, largest first."""
+def find_primes(degree: int, count: int, *, below: int = 1 << PRIME_BITS) -> tuple[int, ...]:
+    """Return the ``count`` largest primes below 2^27, or less, that are 1 modulo 2N, largest first."""
     step = 2 * degree
     found: list[int] = []
-    candidate = (1 << PRIME_BITS) // step * step + 1 - step
+    candidate = (below - 2) // step * step + 1
     while len(found) < count:
         if candidate <= step:
             raise ConfigError(
-                f"there must be {count} primes below 2^{PRIME_BITS} that are 1 modulo {step}; there are {len(found)}. "
+                f"there must be {count} primes below {below} that are 1 modulo {step}; there are {len(found)}. "
                 "Use fewer primes."
             )
         if is_prime(candidate):

@@ -14,6 +14,7 @@ from cloister.forecast.model import (
     FamilyLoss,
     Forecast,
     PartyLink,
+    PlacementForecast,
     PlanRequest,
     RoundNoise,
     Size,
@@ -46,6 +47,8 @@ class Plan:
         The budget; None if the job is not differentially private.
     who_adds_noise
         In words; None without noise.
+    warnings
+        What everybody must heed who has the result.
     learned, withstands, breaks_if
         Who learns what, who may collude and learns no more, and which coalition breaks it.
     declared_records
@@ -62,6 +65,8 @@ class Plan:
         If losses are forecast: each epsilon and number of records that was tried.
     round_noise
         If each round of Lloyd's algorithm has noise: one for each number of records.
+    placements
+        If the job has a choice of who adds the noise: one for each, the job's own among them.
     exact_losses
         If there is no noise but an approximation: losses relative to k-means on whole records.
     links
@@ -93,9 +98,11 @@ class Plan:
     rounds_max: int
     traffic: TrafficForecast
     split: Literal["rows", "columns"] = "rows"
+    warnings: tuple[str, ...] = ()
     what_runs: tuple[str, ...] = ()
     cases: tuple[Case, ...] = ()
     round_noise: tuple[RoundNoise, ...] = ()
+    placements: tuple[PlacementForecast, ...] = ()
     exact_losses: tuple[FamilyLoss, ...] = ()
     links: tuple[PartyLink, ...] = ()
     memory_bytes: int | None = None
@@ -173,6 +180,7 @@ def _describe(job: Job, request: PlanRequest, forecast: Forecast, why: str) -> P
         delta=None if budget is None else budget.delta,
         unit=None if budget is None else budget.unit.value,
         who_adds_noise=forecast.who_adds_noise,
+        warnings=forecast.warnings,
         learned=_sum_up(forecast.leakage, forecast.middleman, flawed=bool(job.protocol.flaw)),
         withstands=UNPROVED
         if job.protocol.flaw
@@ -186,6 +194,7 @@ def _describe(job: Job, request: PlanRequest, forecast: Forecast, why: str) -> P
         what_runs=forecast.what_runs or (rounds,),
         cases=forecast.cases,
         round_noise=forecast.round_noise,
+        placements=forecast.placements,
         exact_losses=forecast.exact_losses,
         links=forecast.links,
         memory_bytes=forecast.memory_bytes,

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cloister.forecast.advice import format_noise, format_ratio
-from cloister.forecast.model import Case, PartyBytes, Range
+from cloister.forecast.model import Case, PartyBytes, PlacementForecast, QuorumNoise, Range
 from cloister.planning.plan import Plan
 from cloister.report.layout import format_bytes, format_count, make_table, print_heading, print_line, print_table
 
@@ -28,6 +28,8 @@ def print_plan(plan: Plan, console: Console) -> None:
         _print_families(plan, console)
     if plan.cases or plan.round_noise:
         _print_noise(plan, console)
+    if plan.placements:
+        _print_placements(plan, console)
     if plan.exact_losses:
         _print_exact_losses(plan, console)
     _print_traffic(plan, console)
@@ -46,6 +48,8 @@ def _print_what_runs(plan: Plan, console: Console) -> None:
         unit = {"record": "any one record", "client": "any one party's whole table"}[plan.unit or "record"]
         print_line(console, f"Budget: epsilon = {plan.epsilon:g}, delta = {plan.delta:.3g}, for {unit}.")
         print_line(console, f"Noise: {plan.who_adds_noise}")
+    for warning in plan.warnings:
+        print_line(console, f"WARNING: {warning}")
     print_line(console, f"Leaks: {plan.learned}")
     print_line(console, f"Withstands: {plan.withstands}")
     print_line(console, f"Breaks if: {plan.breaks_if}")
@@ -139,6 +143,63 @@ def _print_noise(plan: Plan, console: Console) -> None:
         )
     else:
         print_line(console, "This is the noise of the last round, which gives the result.")
+
+
+def _print_placements(plan: Plan, console: Console) -> None:
+    """Print what each choice of who adds the noise costs, and what shares cost so that parties may drop out."""
+    print_heading(console, "Who could add the noise")
+    table = make_table("placement", "who could take the noise away", "noise", "bytes", "steps", left=2)
+    for one in plan.placements:
+        table.add_row(
+            _name_placement(one),
+            one.removed_by,
+            f"{one.noise_ratio:.3g}",
+            format_bytes(one.traffic.total_bytes),
+            f"{one.traffic.steps:,}",
+        )
+    print_table(console, table)
+    print_line(
+        console, "Noise: standard deviation of all noise on a number, as a multiple of that with the job's placement."
+    )
+    for one in plan.placements:
+        if one.quorums:
+            print_line(console, _describe_quorums(one))
+    if plan.placements[0].smallest_clusters:
+        _print_smallest(plan, console)
+
+
+def _print_smallest(plan: Plan, console: Console) -> None:
+    """Print the smallest cluster for each choice of who adds the noise."""
+    print_heading(console, f"Smallest cluster seen at epsilon = {plan.epsilon:g}, by who adds the noise")
+    table = make_table("placement", *(_size_in_words(plan, case) for case in _own_cases(plan)))
+    for one in plan.placements:
+        seen = ("-" if records is None else format_count(records) for records in one.smallest_clusters)
+        table.add_row(_name_placement(one), *seen)
+    print_table(console, table)
+    print_line(console, "Tried with the job's placement; for the others scaled by the noise, as those trials show.")
+
+
+def _name_placement(placement: PlacementForecast) -> str:
+    return f"(job) {placement.placement}" if placement.chosen else placement.placement
+
+
+def _describe_quorums(placement: PlacementForecast) -> str:
+    """Say what tolerating parties that drop out costs in noise."""
+    agreed, *others = placement.quorums
+    start = "With" if placement.chosen else "In shares, with"
+    said = (
+        f"{start} min_parties = {agreed.min_parties} of {agreed.parties} and {agreed.colluding_max} that may collude, "
+        f"all noise together has {_describe_variance(agreed)} times the variance that privacy needs"
+    )
+    for other in others:
+        fewer = other.min_parties < agreed.min_parties
+        what_for = "so that one may drop out" if fewer else "so that none may drop out"
+        said += f"; with min_parties = {other.min_parties}, {what_for}, {_describe_variance(other)} times"
+    return f"{said}."
+
+
+def _describe_variance(quorum: QuorumNoise) -> str:
+    return f"{quorum.parties}/{quorum.honest_min} = {quorum.variance_ratio:.3g}"
 
 
 def _print_exact_losses(plan: Plan, console: Console) -> None:

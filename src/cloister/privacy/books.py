@@ -267,7 +267,8 @@ class JobBooks:
 
     def describe_ledgers(self, card: PrivacyCard) -> tuple[str, ...]:
         """Say where ledgers were charged more than the card says: they add up in zCDP, whatever the card's rule is."""
-        if card.how_composed != BY_LOSS_DISTRIBUTIONS or all(book.ledger is None for book in self.parties):
+        charged = any(book.ledger is not None and not book.ledger.seeded for book in self.parties)
+        if card.how_composed != BY_LOSS_DISTRIBUTIONS or not charged:
             return ()
         return (
             "Ledgers add up in zCDP: they were charged more than this card says, whose rule is privacy loss "

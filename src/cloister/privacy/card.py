@@ -27,6 +27,8 @@ _NOT_PROMISED = (
 UNPROVED = "Nobody is protected by proof: the guarantee as published does not hold."
 EPSILON_WEAK = 10.0
 """Above, a promise is practically none: exp(10) is 22,026."""
+VALUES_CHANGED = "the values of one record changed"
+"""How neighbours differ where everybody knows which records take part."""
 _MOSTLY_NOISE = 0.25
 _SEEN = 3.0  # standard deviations above which a number of records is one
 _WHOLE_RANGE = 2.0  # of a column that runs from -1 to 1
@@ -105,6 +107,8 @@ class PrivacyCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         if not self.private:
             return "A study: its noise came from a seed, so this result protects nobody."
         absent = "party had held no records" if self.unit == Unit.CLIENT.value else "record had not taken part"
+        if self.neighbours.startswith(VALUES_CHANGED):
+            absent = "record that is known to be there had other values"
         if self.epsilon > math.log(_PLAIN_TIMES_MOST):
             return (
                 "Whatever someone does with this result, it may be more than a million times as likely as it would be "
@@ -235,6 +239,7 @@ def write_warnings(
         warnings.append(f"The guarantee as published does not hold. {circumstances.flaw}")
     if is_simulation:
         warnings.append("The noise came from a seed: whoever knows it can take the noise away. Run without a seed.")
+    warnings.extend(placement.warnings)
     if spent.epsilon > EPSILON_WEAK:
         warnings.append(
             f"This promises practically nothing: epsilon = {_format_epsilon(spent.epsilon)} is above "

@@ -95,12 +95,21 @@ class _Placement(ABC):
         """Who could take noise away again, for the privacy card."""
 
     @abstractmethod
+    def name_removers(self, *, masked_twice: bool) -> str:
+        """Name who could take noise away again, in a few words, for tables."""
+
+    @abstractmethod
     def withstands(self, *, masked_twice: bool, middleman: str = "coordinator") -> str:
         """Say who may collude and learns nothing of the others beyond `LIMIT`, in the model that is proved."""
 
     @abstractmethod
     def breaks_if(self, *, masked_twice: bool) -> str:
         """Say which coalition undoes the protection of a masked sum."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What everybody must heed who has a result with this noise, for the privacy card and the plan."""
+        return ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,10 +125,18 @@ class Aggregator(_Placement):
     by_coordinator = True
     who_adds = "The coordinator adds the noise, once, to the masked sum."
     who_could_subtract = "The coordinator, which knows it."  # what else it needs is in breaks_if
+    warnings = (
+        "The coordinator adds the noise and knows it: the result must never reach the coordinator, which could take "
+        "the noise away. So do not publish the result.",
+    )
 
     def total_variance(self, target: Mechanism) -> float:
         """Return the variance of one entry of the noise."""
         return compute_variance(target)
+
+    def name_removers(self, *, masked_twice: bool) -> str:
+        """Name who could take noise away again."""
+        return "the coordinator"
 
     def withstands(self, *, masked_twice: bool, middleman: str = "coordinator") -> str:
         """Say who may collude: parties, as long as the coordinator is honest."""
@@ -197,6 +214,10 @@ class Local(_AmongParties):
     def total_variance(self, target: Mechanism) -> float:
         """Return the variance of one entry of all noise together."""
         return self.parties * compute_variance(target)
+
+    def name_removers(self, *, masked_twice: bool) -> str:
+        """Name who could take noise away again."""
+        return "nobody"
 
     @property
     def who_adds(self) -> str:
@@ -308,6 +329,14 @@ class Shared(_AmongParties):
         """Return the variance of one entry of all noise together, when no share is missing."""
         return self.parties * compute_variance(self.mechanism_for_share(target))
 
+    def name_removers(self, *, masked_twice: bool) -> str:
+        """Name who could take noise away again."""
+        if self.honest_min == 1:
+            return "nobody"  # one share is the noise wanted
+        if not masked_twice:
+            return "the coordinator with any one party, in part"
+        return f"any {self.colluding_max + 1} parties, in part" if self.colluding_max else "each party, its own share"
+
     @property
     def who_adds(self) -> str:
         """Who adds noise, for the privacy card."""
@@ -368,6 +397,10 @@ class Joint(_AmongParties):
     def total_variance(self, target: Mechanism) -> float:
         """Return the variance of one entry of all noise together: there is one noise, however many parties."""
         return compute_variance(_check_laplace(target))
+
+    def name_removers(self, *, masked_twice: bool) -> str:
+        """Name who could take noise away again."""
+        return "whoever deals the randomness, with any one party"
 
     @property
     def who_adds(self) -> str:

@@ -11,9 +11,13 @@ EPSILON_LEAST, EPSILON_MOST = 1e-6, 1e6
 
 
 class Unit(Enum):
-    """What two neighbouring data sets differ by; one is added or removed (unbounded differential privacy)."""
+    """What two neighbouring data sets differ by; one is added or removed (unbounded differential privacy).
+
+    A record; all records of one person, however many; all records of one client.
+    """
 
     RECORD = "record"
+    PERSON = "person"
     CLIENT = "client"
 
 
@@ -28,7 +32,7 @@ class Budget:
     delta
         At least 0, less than 1; 0 asks for pure differential privacy.
     unit
-        One record, or all records of one client; the words "record" and "client" are taken too.
+        One record, or all records of one person or of one client; the words are taken, too.
     """
 
     epsilon: float

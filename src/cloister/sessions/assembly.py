@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cloister.crypto import Entropy
 from cloister.data.common_order import AlignedTable
-from cloister.errors import ConfigError, DataError
+from cloister.errors import DataError
 from cloister.job import Job, OwnSide
 from cloister.privacy.books import Books, Charges, open_books, open_coordinator_duty
-from cloister.privacy.ledger import Ledger, LedgerSession, fingerprint_label, fingerprint_records
+from cloister.privacy.ledger import UNDECLARED, Ledger, LedgerSession, fingerprint_records
+from cloister.privacy.ledger.schema import make_folder
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.samplers import Sampler
 from cloister.protocol import Clustering, Coordinator, OwnInput, Party, PublicInput, Seat, resolve_protocol
@@ -79,7 +79,7 @@ def open_session(job: Job, directory: tuple[bytes, ...], public: PublicInput, *,
 
 
 def seat_party(
-    session: Session, seat: Seat, own: OwnInput, side: OwnSide, table: OwnTable, *, sampler: Sampler
+    session: Session, seat: Seat, own: OwnInput, side: OwnSide, table: OwnTable, *, sampler: Sampler, seeded: bool
 ) -> SeatedParty:
     """Seat ONE party. Its books are open and nothing has been paid yet (`cloister.privacy.books.prepay`).
 
@@ -88,9 +88,11 @@ def seat_party(
     session, seat
         What was agreed, and the party's place in it.
     own, side, table
-        Its input, where its ledger is, and the whole table by which the ledger recognises its records.
+        Its input, where its ledger is and what data set it charges there, and the whole table, for warnings.
     sampler
         Draws its noise.
+    seeded
+        Whether that comes from a seed: then a ledger is never charged as for a private run.
 
     Raises
     ------
@@ -100,34 +102,31 @@ def seat_party(
     books, duty = None, None
     name = session.job.parties[seat.number - 1].name
     if session.charges is not None and session.charges.parties_pay:
-        books = open_books(name, charges=session.charges, ledger=_open_ledger(session, session.charges, side, table))
+        ledger = _open_ledger(session, session.charges, side, table, seeded=seeded)
+        books = open_books(name, charges=session.charges, ledger=ledger)
         duty = NoiseDuty(charger=books, sampler=sampler)
     role = session.protocol.seat(session.agreed, seat, own, duty=duty)
     return SeatedParty(role=role, books=books)
 
 
-def _open_ledger(session: Session, charges: Charges, side: OwnSide, table: OwnTable) -> LedgerSession | None:
+def _open_ledger(
+    session: Session, charges: Charges, side: OwnSide, table: OwnTable, *, seeded: bool
+) -> LedgerSession | None:
     """Open one party's ledger; None for a party that holds no records."""
     if side.ledger is None or table.table is None:
         return None
-    _make_folder(side.ledger.parent)
+    make_folder(side.ledger.parent)
     ledger = Ledger(side.ledger)
-    if side.dataset is None:
-        rows = table.table.raw_batches()
-        fingerprint = fingerprint_records(rows, columns=table.table.dimensions, salt=ledger.salt)
-    else:
-        fingerprint = fingerprint_label(side.dataset, salt=ledger.salt)
-    return ledger.open_session(fingerprint=fingerprint, job=session.job.name, session=session.id, budget=charges.budget)
-
-
-def _make_folder(folder: Path) -> None:
-    if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"ledger.path must be a folder, with one file per party in it; got the file {folder}.")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise ConfigError(f"ledger.path must be a folder that can be created; got {folder}: {reason}.") from None
+    rows = table.table.raw_batches()
+    return LedgerSession(
+        ledger,
+        dataset=side.dataset or UNDECLARED,
+        job=session.job.name,
+        session=session.id,
+        budget=charges.budget,
+        fingerprint=fingerprint_records(rows, columns=table.table.dimensions, salt=ledger.salt),
+        seeded=seeded,
+    )
 
 
 def seat_coordinator(

@@ -23,6 +23,7 @@ from cloister.errors import ConfigError, LocalProtocolError
 from cloister.job import COORDINATOR, Job, Setup
 from cloister.job.refusals import check_choice
 from cloister.privacy.books import JobBooks, make_sampler, prepay
+from cloister.privacy.ledger import LedgerSession
 from cloister.protocol import (
     SERVER,
     Coordinator,
@@ -56,6 +57,8 @@ OnLabels = Callable[[PartyLabels], None]
 """Receives the labels of a party that is granted them; only that party may see them."""
 OnRecords = Callable[[Sequence[Table]], None]
 """Receives the records of all parties in [-1, 1]^d, which only a simulator has; for pictures that show them."""
+OnLedger = Callable[[str, LedgerSession], None]
+"""Receives what the run holds of a party's ledger, before it is charged; only that party may see what it states."""
 
 
 def simulate(
@@ -68,6 +71,7 @@ def simulate(
     on_table: OnTable | None = None,
     on_labels: OnLabels | None = None,
     on_records: OnRecords | None = None,
+    on_ledger: OnLedger | None = None,
 ) -> Result:
     """Run a job and return what its parties would hold afterwards.
 
@@ -87,6 +91,8 @@ def simulate(
         Called with the labels of each party that the job grants them to. No result contains labels.
     on_records
         Called with the records of all parties.
+    on_ledger
+        Called with the ledger of each party that keeps one, before anything is charged. No result says what it states.
 
     Raises
     ------
@@ -95,7 +101,7 @@ def simulate(
     """
     setup = Setup.of(job) if seed is None else replace(Setup.of(job), seed=seed)
     simulation = _Simulation.open(setup, sources or {}, on_progress=on_progress, on_table=on_table)
-    clustered = simulation.cluster()
+    clustered = simulation.cluster(on_ledger)
     if on_labels is not None:
         for labels in clustered.labels:
             on_labels(labels)
@@ -216,7 +222,7 @@ class _Simulation:
     def directory(self) -> tuple[bytes, ...]:
         return tuple(identity.public_bytes for identity in self.identities)
 
-    def cluster(self) -> _Clustered:
+    def cluster(self, on_ledger: OnLedger | None = None) -> _Clustered:
         """Run the clustering session, and the one that distributes labels."""
         setup, seed = self.setup, self.setup.seed
         session = open_session(
@@ -232,6 +238,7 @@ class _Simulation:
                     setup.own_side(name),
                     self.tables[name],
                     sampler=make_sampler(name, seed),
+                    seeded=seed is not None,
                 )
                 for number, (name, own) in enumerate(self.inputs.items(), start=1)
             ]
@@ -248,6 +255,9 @@ class _Simulation:
                     seeded=seed is not None,
                 )
                 stack.callback(books.close)
+                for name, one in zip(self.inputs, seated, strict=True):
+                    if on_ledger is not None and one.books is not None and one.books.ledger is not None:
+                        on_ledger(name, one.books.ledger)
                 prepay(books.parties, charges.prepaid)
             parties = [one.role for one in seated]
             for party in parties:

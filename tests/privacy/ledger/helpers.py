@@ -6,11 +6,12 @@ import subprocess
 import sys
 import textwrap
 
+from cloister.privacy.ledger import LedgerSession
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Release
 from cloister.privacy.units import Budget, Sensitivity
 
-PATIENTS = "a1" * 32
-CUSTOMERS = "a2" * 32
+PATIENTS = "patients"
+CUSTOMERS = "customers"
 BUDGET = Budget(epsilon=50.0, delta=1e-6)
 
 
@@ -33,8 +34,8 @@ def laplace(epsilon, name="count"):
     )
 
 
-def open_session(ledger, data=PATIENTS, *, job="job", session=b"\x01" * 16, budget=BUDGET):
-    return ledger.open_session(fingerprint=data, job=job, session=session, budget=budget)
+def open_session(ledger, data=PATIENTS, *, job="job", session=b"\x01" * 16, budget=BUDGET, **more):
+    return LedgerSession(ledger, dataset=data, job=job, session=session, budget=budget, **more)
 
 
 def start_process(code, *arguments):

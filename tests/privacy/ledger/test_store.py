@@ -26,12 +26,17 @@ def ledger(path):
 
 
 class TestTrust:
-    def edit(self, path, statement):
+    def edit(self, path, *statements):
         """Do what the triggers forbid."""
         with sqlite3.connect(path) as connection:
-            for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
-                connection.execute(f"DROP TRIGGER {trigger}")
-            connection.execute(statement)
+            query = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger'"
+            triggers = connection.execute(query).fetchall()
+            for name, _ in triggers:
+                connection.execute(f"DROP TRIGGER {name}")
+            for statement in statements:
+                connection.execute(statement)
+            for _, text in triggers:
+                connection.execute(text)
         connection.close()
 
     @pytest.fixture
@@ -50,6 +55,9 @@ class TestTrust:
             "DELETE FROM entry",
             "INSERT INTO entry VALUES (99, '', '')",
             "INSERT OR REPLACE INTO entry VALUES (2, '', '')",
+            "UPDATE head SET number = 4",
+            "UPDATE head SET chain = ''",
+            "DELETE FROM head",
             "UPDATE ledger SET salt = x'00'",
             "DELETE FROM ledger",
         ],
@@ -72,11 +80,20 @@ class TestTrust:
             "UPDATE entry SET chain = lower(hex(randomblob(32))) WHERE number = 5",
             "INSERT INTO entry SELECT 6, text, chain FROM entry WHERE number = 5",
             "UPDATE ledger SET salt = zeroblob(32)",
+            "UPDATE ledger SET salt = 'text'",
+            "DELETE FROM ledger",
+            "DELETE FROM head",
+            "UPDATE head SET number = 6",
+            "UPDATE head SET number = 'five'",
+            "UPDATE head SET chain = ''",
+            "DROP TABLE seen",
+            "UPDATE entry SET text = x'ff' WHERE number = 2",
+            "UPDATE entry SET chain = 7 WHERE number = 2",
         ],
     )
     def test_an_edit_is_noticed_when_the_ledger_is_opened(self, filled, statement):
         self.edit(filled, statement)
-        with pytest.raises(LedgerError, match="was edited or damaged"):
+        with pytest.raises(LedgerError, match="or damaged"):
             Ledger(filled)
 
     def test_an_edit_is_noticed_while_the_ledger_is_open(self, filled):
@@ -85,8 +102,14 @@ class TestTrust:
             with pytest.raises(LedgerError, match="must only grow"):
                 open_session(ledger).charge(gaussian(0.01))
 
-    def test_missing_last_entries_are_noticed_with_a_head_only(self, filled):
+    def test_missing_last_entries_are_noticed(self, filled):
         self.edit(filled, "DELETE FROM entry WHERE number = 5")
+        with pytest.raises(LedgerError, match="must hold the 5 entries that it says it has; it holds 4"):
+            Ledger(filled)
+
+    def test_a_file_that_was_set_back_is_noticed_with_a_head_only(self, filled):
+        set_back = "UPDATE head SET number = 4, chain = (SELECT chain FROM entry WHERE number = 4)"
+        self.edit(filled, "DELETE FROM entry WHERE number = 5", set_back)
         with Ledger(filled) as ledger:
             assert ledger.verify().number == 4
             assert ledger.verify(head=self.heads[3]).number == 4
@@ -144,7 +167,7 @@ class TestFiles:
                 name: transaction._connection.execute(f"PRAGMA {name}").fetchone()[0]
                 for name in ("journal_mode", "synchronous", "busy_timeout")
             }
-        assert setting == {"journal_mode": "wal", "synchronous": 2, "busy_timeout": 30_000}
+        assert setting == {"journal_mode": b"delete", "synchronous": 3, "busy_timeout": 30_000}
 
     def test_opening_leaves_no_litter(self, tmp_path):
         Ledger(tmp_path / "a.db").close()
@@ -180,7 +203,7 @@ class TestFiles:
     def test_a_newer_schema_is_refused(self, path):
         Ledger(path).close()
         connection = sqlite3.connect(path)
-        connection.execute("PRAGMA user_version = 2")
+        connection.execute("PRAGMA user_version = 3")
         connection.close()
-        with pytest.raises(LedgerError, match="must have schema 1; got 2"):
+        with pytest.raises(LedgerError, match="must have schema 2; got 3"):
             Ledger(path)

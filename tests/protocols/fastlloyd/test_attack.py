@@ -5,13 +5,14 @@ first round is looked at, its total for fixed centres is the exact one plus nois
 """
 
 from dataclasses import replace
+from itertools import cycle
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from cloister.audit import Attack, Claim, Neighbour, audit
-from cloister.audit.attack import KeptNoise
+from cloister.audit.attack import ADVERSARY, KeptNoise
 from cloister.cli import app
 from cloister.cli.failures import EXIT_REFUTED
 from cloister.columns import Column
@@ -36,16 +37,27 @@ class Rehearsed(LloydSessions):
 
     def _run_once(self, tables, samplers, entropies):
         entropies[0].bytes(16)  # a session's name: the streams stay in step
-        for sampler in samplers:
-            sampler.start()
+        own = [sampler.start() for sampler in samplers][ADVERSARY]
         found = rehearse(
             self._plan,
             tables,
             np.array(self._agreement.start),
-            sampler=samplers[0],
+            sampler=InTurn(samplers[:1] if self._plan.by_coordinator else samplers[1:]),
             assignment=self._agreed.assignment,
         )
-        return self._read(found.totals, ())
+        return self._read(found.totals, own)
+
+
+class InTurn:
+    """Draws for one holder of noise after another, as a rehearsal asks for them."""
+
+    is_simulation = True
+
+    def __init__(self, samplers):
+        self._samplers = cycle(samplers)
+
+    def draw(self, mechanism, entries, on_progress=None):
+        return next(self._samplers).draw(mechanism, entries)
 
 
 def make_job(*, k=1, dimensions=1, epsilon=8.0, records=None, **options):
@@ -74,7 +86,7 @@ def run_audit(job, *, runs=FEW, attack=0, monkeypatch=None):
 # --- the default ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("options", [{}, {"placement": "shared", "colluding_max": 1}])
+@pytest.mark.parametrize("options", [{}, {"placement": "shared", "colluding_max": 1}, {"placement": "aggregator"}])
 def test_a_session_of_the_default_is_not_refuted(options):
     report = run_audit(make_job(iterations=2, **options))
     assert not report.violates, report.text()
@@ -103,7 +115,9 @@ def test_the_attack_sees_what_is_promised_and_no_more(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"k": 4, "dimensions": 2, "records": 100, "variant": "published"}], ids=["default", "published"]
+    "options",
+    [{}, {"placement": "aggregator"}, {"k": 4, "dimensions": 2, "records": 100, "variant": "published"}],
+    ids=["default", "aggregator", "published"],
 )
 def test_a_rehearsed_attack_reads_what_a_session_shows_bit_for_bit(options, monkeypatch):
     whole = prepare_audit(make_job(**options)).attacks[0]
@@ -118,6 +132,7 @@ def test_a_rehearsed_attack_reads_what_a_session_shows_bit_for_bit(options, monk
 CASES = {
     "default": {"k": 3, "dimensions": 2},
     "shared": {"placement": "shared", "colluding_max": 1},
+    "aggregator": {"placement": "aggregator", "k": 3, "dimensions": 2},
     "published": {"k": 4, "dimensions": 2, "records": 400, "variant": "published"},
     "csulloyd": {"k": 4, "dimensions": 2, "records": 400, "variant": "csulloyd"},
 }

@@ -96,7 +96,7 @@ def test_published_variants_need_the_number_of_records(variant):
             "ledger must be left out where the guarantee",
         ),
         ('topology = "tree"', "", "protocol.topology must be one of ring, star"),
-        ('topology = "ring"', "", 'protocol.placement must be "local", "shared" or "joint"'),
+        ('topology = "ring"\nplacement = "aggregator"', "", 'protocol.placement must be "local", "shared" or "joint"'),
         ('topology = "ring"\nplacement = "joint"', "", 'protocol.placement must come with noise = "laplace"'),
         ('placement = "joint"\nnoise = "laplace"', "", 'protocol.placement must come with topology = "ring"'),
         ('topology = "ring"\nplacement = "local"\nstart_by = "coordinator"', "", "protocol.start_by must be"),
@@ -123,13 +123,25 @@ def test_an_honest_part_says_how_many_may_collude(part, colluding):
         ),
         ('placement = "shared"\nhonest_fraction = 1.5', "protocol.honest_fraction must be greater than 0 and less"),
         ('placement = "shared"\nhonest_fraction = 0.5\ncolluding_max = 1', "must be left out with honest_fraction"),
-        ("honest_fraction = 0.5", 'protocol.honest_fraction must come with placement = "shared"'),
+        (
+            'placement = "local"\nhonest_fraction = 0.5',
+            'protocol.honest_fraction must come with placement = "shared"; got "local"',
+        ),
+        ('placement = "aggregator"\ncolluding_max = 1', 'protocol.colluding_max must come with placement = "shared"'),
     ],
 )
 def test_an_honest_part_that_does_not_fit_is_refused(protocol, words):
     with pytest.raises(ConfigError) as caught:
         parse(protocol)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("variant", ["published", "csulloyd", "sulloyd", "mna", "amn"])
+def test_published_variants_keep_the_coordinators_noise_of_their_texts_but_in_a_ring(variant):
+    options = parse(f'variant = "{variant}"', RECORDS).protocol
+    assert (options.resolve_placement(3), options.resolve_masks(3)) == ("aggregator", "common")
+    options = parse(f'variant = "{variant}"\ntopology = "ring"', RECORDS).protocol
+    assert (options.resolve_placement(3), options.resolve_masks(3)) == ("shared", "double")
 
 
 def test_an_honest_part_is_not_rounded_to_more_honest_parties_than_were_said():

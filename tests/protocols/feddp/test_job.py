@@ -67,17 +67,17 @@ def test_without_server_data_the_job_says_so_and_is_a_synopsis():
 def test_a_ledger_is_paid_once_and_refuses_the_second_run(tmp_path):
     for variant in ("tight", "published"):
         own = {"p0": OwnSide(ledger=tmp_path / f"{variant}.ledger")}
-        setup = Setup(job=make_job(epsilon=1.0, variant=variant), own=own, seed=5)
+        setup = Setup(job=make_job(epsilon=1.0, variant=variant), own=own)
         result = simulate(setup, sources=SOURCES)
         # Mixed noise costs a ledger more: it adds up in zCDP, not by the plan.
         assert any("Ledgers add up in zCDP" in note for note in result.notes) == (variant == "published")
         ledger = Ledger(tmp_path / f"{variant}.ledger", create=False)
         (entry,) = ledger.summarise(delta=1e-6)
         assert 0.9 < entry.epsilon < 2.0
-        ledger.set_cap(entry.fingerprint, Budget(epsilon=1.1 * entry.epsilon, delta=1e-6), reason="test")
+        ledger.set_cap(entry.dataset, Budget(epsilon=1.1 * entry.epsilon, delta=1e-6), reason="test")
         ledger.close()
         with pytest.raises(BudgetError, match="party 'p0'"):
-            simulate(setup, seed=6, sources=SOURCES)
+            simulate(setup, sources=SOURCES)
 
 
 def test_a_section_without_server_data_is_refused_and_not_ignored():

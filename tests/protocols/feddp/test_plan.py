@@ -8,6 +8,8 @@ import pytest
 from cloister.errors import ConfigError
 from cloister.job import Setup
 from cloister.planning import plan
+from cloister.privacy.mechanisms import DiscreteGaussian
+from cloister.privacy.placement import Shared
 from cloister.privacy.units import Unit
 from cloister.protocols.feddp import FeddpOptions, FeddpSection
 from cloister.sessions import simulate
@@ -49,8 +51,12 @@ def test_noise_goes_with_the_number_of_records_the_sample_and_the_budget(setup):
     usual = noise(setup)
     assert usual > 0
     assert noise(setup, records=1200) == pytest.approx(usual / 2)
+    once = noise(change(setup, protocol=FeddpOptions(placement="aggregator")))
+    shared = Shared(parties=6, colluding_max=1, quorum=5)  # the default: one of six may be missing, and one collude
+    target = DiscreteGaussian(sigma=1e6)  # of any size
+    assert usual / once == pytest.approx((shared.total_variance(target) / target.sigma**2) ** 0.5, rel=1e-6)
     sampled = change(setup, protocol=FeddpOptions(section=FeddpSection(sample=3)))
-    assert noise(sampled) == pytest.approx(2 * usual)
+    assert noise(sampled) == pytest.approx(2 * once), "the coordinator adds the noise where a sample is asked"
     assert any("asks 3 of 6 parties" in note for note in plan(sampled, records=600).notes)
     clients = plan(change(setup, budget=dataclasses.replace(setup.job.budget, unit=Unit.CLIENT)), records=600)
     assert clients.round_noise == ()
@@ -59,8 +65,14 @@ def test_noise_goes_with_the_number_of_records_the_sample_and_the_budget(setup):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"variant": "published"}, {"section": FeddpSection(simplify=True)}, {"placement": "local"}],
-    ids=["tight", "published", "simplify", "local"],
+    [
+        {},
+        {"variant": "published"},
+        {"section": FeddpSection(simplify=True)},
+        {"placement": "local"},
+        {"placement": "aggregator"},
+    ],
+    ids=["tight", "published", "simplify", "local", "aggregator"],
 )
 def test_bytes_and_messages_are_those_that_a_run_counts(setup, options):
     setup = change(setup, protocol=FeddpOptions(**options))
@@ -80,3 +92,12 @@ def test_with_a_sample_bytes_are_the_most_that_a_party_sends(setup):
 def test_epsilons_are_compared_for_the_synopsis_only(setup):
     with pytest.raises(ConfigError, match="epsilons must be left out with the protocol feddp"):
         plan(setup, records=600, epsilons=(0.5,))
+
+
+def test_other_placements_are_compared_where_the_protocol_takes_them(setup):
+    rows = {row.placement: row for row in plan(setup, records=600).placements}
+    assert [row.placement for row in rows.values() if row.chosen] == ["shared"]
+    needed = {kind: row.variance_ratio for kind, row in rows.items()}
+    assert needed == pytest.approx({"aggregator": 1, "shared": 6 / 4, "local": 6}, rel=1e-9)
+    for options in (FeddpOptions(variant="published"), FeddpOptions(section=FeddpSection(sample=3))):
+        assert plan(change(setup, protocol=options), records=600).placements == ()

@@ -81,6 +81,8 @@ def test_agreements_that_differ_anywhere_have_different_digests():
         "members_min": 1,
         "max_records": 9,
         "ring_bits": 64,
+        "masks": "double",
+        "colluding_max": 1,
         "context": "other columns",
     }
     assert {"settings", *changed} == {field.name for field in fields(Agreement)}

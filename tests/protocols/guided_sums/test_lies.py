@@ -5,7 +5,7 @@ import pytest
 from msgspec import structs
 
 from cloister.errors import BudgetError, RemoteProtocolError, TooFewPartiesError
-from cloister.privacy.placement import Aggregator, Local
+from cloister.privacy.placement import Aggregator, Local, Shared
 from cloister.protocols.guided_sums.messages import Lead, Sign
 from cloister.protocols.guided_sums.query import Ground, Idle, pose
 from cloister.protocols.guided_sums.refinement import Offsets, PackedGuide
@@ -24,7 +24,8 @@ POINTS = {d: blobs(400, d, 3, seed=5) for d in (2, 7)}
 def reach_round(dimensions, round_, *, placement=None):
     """A session just before a round is answered, and the question of that round."""
     session = Session(split(POINTS[dimensions], 3), placement=placement or Aggregator())
-    table = Table(session).play(3 + 2 * (round_ - 1) + 1)
+    table, double = Table(session), session.agreement.sums.double
+    table.play(3 + double + (2 + double) * (round_ - 1) + 1)
     request = table.request(3)
     forms, party = session.agreed.forms, table.parties[3]
     query = party._statements.open(round_, request.stated)
@@ -141,7 +142,7 @@ IDLE = encode(Idle())
 
 def make_envelopes(table, request, question, room):
     """Lies about who says what when; each with what the refusal says."""
-    seed, content = table.parties[3]._seed_holder.seed, encode(question)
+    seed, content = table.parties[3]._introduction.masks.seed, encode(question)
     stated = request.stated
     flipped = bytes([stated.box[0] ^ 1]) + stated.box[1:]
 
@@ -172,25 +173,48 @@ def make_envelopes(table, request, question, room):
     }
 
 
-def test_whatever_else_a_leader_or_a_coordinator_sends_is_refused_too():
-    session, table, request, question, room = reach_round(2, find_round(2, "Lloyd round 2"))
+PLACEMENTS = pytest.mark.parametrize(
+    "placement", [Aggregator(), Shared(parties=3, colluding_max=1)], ids=["common masks", "double masks"]
+)
+
+
+@PLACEMENTS
+def test_whatever_else_a_leader_or_a_coordinator_sends_is_refused_too(placement):
+    session, table, request, question, room = reach_round(2, find_round(2, "Lloyd round 2"), placement=placement)
     for stated, match in make_envelopes(table, request, question, room).values():
         refuse(session, table.parties[3], structs.replace(request, stated=stated), match)
     table.play(1)
     assert table.parties[3]._answered == request.attempt.round
 
 
-def test_a_second_question_in_one_round_is_refused():
-    session, table, request, question, room = reach_round(2, find_round(2, "Lloyd round 1"))
+@PLACEMENTS
+def test_a_second_question_in_one_round_is_refused(placement):
+    """In whatever attempt: with common masks there is one, with double masks a later one asks the same question."""
+    session, table, request, question, room = reach_round(2, find_round(2, "Lloyd round 1"), placement=placement)
+    party, attempt, double = table.parties[3], request.attempt, session.agreement.sums.double
+    table.play(1)
+    other = encode(change(question, "centres", every(lambda x: -x)))
+    again = seal(attempt.round, other, room, seed=party._introduction.masks.seed)
+    another = structs.replace(request, stated=again)
+    once = "an attempt must be later" if double else "of a round after .* in one attempt"
+    refuse(session, party, request, once)
+    refuse(session, party, another, once)
+    refuse(session, party, structs.replace(another, link=party._link), once)
+    later = structs.replace(another, attempt=structs.replace(attempt, number=attempt.number + 1))
+    refuse(session, party, later, "must ask the same question" if double else once)
+    refuse(session, party, structs.replace(later, link=party._link), "must ask the same question" if double else once)
+
+
+def test_a_later_attempt_of_the_same_question_is_the_same_vector_paid_for_once():
+    session, table, request, _, _ = reach_round(
+        2, find_round(2, "Lloyd round 1"), placement=Shared(parties=3, colluding_max=1)
+    )
     party = table.parties[3]
     table.play(1)
-    centres = every(lambda x: -x)
-    again = seal(
-        request.attempt.round, encode(change(question, "centres", centres)), room, seed=party._introduction.masks.seed
-    )
-    refuse(session, party, structs.replace(request, stated=again), "answered once")
-    refuse(session, party, request, "answered once")
-    refuse(session, party, structs.replace(request, link=party._link, stated=again), "of a round after")
+    before = state_of(session, party)
+    later = structs.replace(request, attempt=structs.replace(request.attempt, number=request.attempt.number + 1))
+    party.handle(later)
+    assert state_of(session, party) == before
 
 
 def test_a_leader_states_one_question_a_round_whatever_it_is_told():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from cloister.errors import BudgetError, ConfigError, DataError, PrecisionError
-from cloister.job import Budget, DataOptions, OwnSide, Setup
+from cloister.job import Budget, DataOptions, JobParty, OwnSide, Setup, noise_options
 from cloister.privacy.ledger import Ledger
 from cloister.report import read_result, write_result
 from cloister.report.layout import make_console
@@ -32,7 +32,8 @@ def test_the_card_says_what_ran_and_travels_with_the_result(tmp_path):
     assert len(card.releases) == 5
     assert sum(release.rho for release in card.releases) == pytest.approx(card.releases[0].rho * 5)
     assert card.plain_words.startswith("Whatever someone does with this result, it is at most 7.3")
-    assert "once it sees the centres" in card.breaks_if
+    assert "Each of the 3 parties adds a share; any 2 of them" in card.who_adds_noise
+    assert card.breaks_if.startswith("More colluding parties than was agreed, with the coordinator or without")
     assert card.breaks_if == result.breaks_if
     read = read_result(write_result(result, tmp_path / "r"))
     assert read.card == card
@@ -45,9 +46,24 @@ def test_the_printed_card_has_plain_words_before_numbers():
     out = io.StringIO()
     print_report(simulate(private_job(), sources=PARTS), make_console(out))
     text = out.getvalue()
-    assert text.index("Whatever someone does") < text.index("epsilon  ") < text.index("discrete Gaussian")
+    assert text.index("Whatever someone does") < text.index("epsilon  ") < text.index("sum of 2 discrete")
     assert "Not promised" in text
     assert "nothing here is differentially private" not in text
+
+
+@pytest.mark.parametrize(
+    ("options", "parties", "warned"),
+    [({}, 3, False), ({"placement": "aggregator"}, 3, True), ({}, 4, True), ({"placement": "shared"}, 4, False)],
+)
+def test_a_run_warns_where_the_coordinator_adds_the_noise_as_it_does_for_many(options, parties, warned, monkeypatch):
+    monkeypatch.setattr(noise_options, "PADS_MOST", 3)
+    tables = {f"p{number}": PARTS["a"] for number in range(parties)}
+    job = private_job(protocol={"iterations": 1, **options}, parties=tuple(JobParty(name=name) for name in tables))
+    result, out = simulate(job, sources=tables, evaluate=False), io.StringIO()
+    print_report(result, make_console(out))
+    words = "WARNING: The coordinator adds the noise and knows it: the result must never reach the coordinator"
+    assert (words in " ".join(out.getvalue().split())) is warned
+    assert ("once, to the masked sum" in result.card.who_adds_noise) is warned
 
 
 def test_a_seeded_run_says_that_it_protects_nobody():
@@ -72,8 +88,9 @@ def test_secure_mode_refuses_a_seed_before_anything_runs():
     [
         ({"placement": "shared", "colluding_max": 1, "min_parties": 3}, "adds a share"),
         ({"placement": "local"}, "parties"),
-        ({"noise": "laplace"}, "once"),
-        ({"norm_bound": 0.8}, "once"),
+        ({"placement": "aggregator"}, "once"),
+        ({"noise": "laplace"}, "adds a share"),
+        ({"norm_bound": 0.8}, "adds a share"),
     ],
 )
 def test_every_option_of_the_noise_runs_from_a_job(options, placed):
@@ -82,6 +99,7 @@ def test_every_option_of_the_noise_runs_from_a_job(options, placed):
     assert result.card.epsilon <= 8.0
     assert np.isfinite(result.centres).all()
     assert ("No coalition" in result.breaks_if) is (options.get("placement") == "local")
+    assert ("The coordinator, once it sees" in result.breaks_if) is (options.get("placement") == "aggregator")
 
 
 def test_pure_epsilon_with_laplace_noise():
@@ -116,7 +134,7 @@ def test_a_job_that_would_pass_a_cap_is_refused_before_the_first_round(tmp_path)
     simulate(with_ledgers(private_job(), tmp_path), sources=PARTS)
     ledger = Ledger(tmp_path / "books" / "b.ledger", create=False)
     (entry,) = ledger.summarise(delta=1e-6)
-    ledger.set_cap(entry.fingerprint, Budget(epsilon=2.5, delta=1e-6), reason="test")
+    ledger.set_cap(entry.dataset, Budget(epsilon=2.5, delta=1e-6), reason="test")
     steps = []
     with pytest.raises(BudgetError) as caught:
         simulate(with_ledgers(private_job(), tmp_path), sources=PARTS, on_progress=steps.append)
@@ -125,11 +143,10 @@ def test_a_job_that_would_pass_a_cap_is_refused_before_the_first_round(tmp_path)
     assert str(caught.value).startswith(f"party 'b' ({tmp_path / 'books' / 'b.ledger'}): ")
     (after,) = ledger.summarise(delta=1e-6)
     assert after.charges == entry.charges
-    other = {**PARTS, "b": PARTS["b"][::-1][:-1]}  # other records: another data set, without a cap
-    simulate(with_ledgers(private_job(), tmp_path), sources=other)
-    reordered = {**PARTS, "b": PARTS["b"][::-1]}  # the same records in another order: the same data set
-    with pytest.raises(BudgetError):
-        simulate(with_ledgers(private_job(), tmp_path), sources=reordered)
+    fewer = {**PARTS, "b": PARTS["b"][::-1][:-1]}
+    with pytest.raises(BudgetError) as refused:
+        simulate(with_ledgers(private_job(), tmp_path), sources=fewer)
+    assert str(refused.value) == str(caught.value), "a refusal must not tell whether the table is an earlier one"
     wider = private_job(columns=tuple(replace(column, high=column.high + 1) for column in COLUMNS))
     with pytest.raises(BudgetError):  # and under other bounds
         simulate(with_ledgers(wider, tmp_path), sources=PARTS)
@@ -137,7 +154,7 @@ def test_a_job_that_would_pass_a_cap_is_refused_before_the_first_round(tmp_path)
 
 def test_a_ledger_path_that_is_a_file_is_refused(tmp_path):
     (tmp_path / "books").write_text("")
-    with pytest.raises(ConfigError, match="must be a folder"):
+    with pytest.raises(ConfigError, match="ledgers must be kept in a folder"):
         simulate(with_ledgers(private_job(), tmp_path), sources=PARTS)
 
 
@@ -195,5 +212,5 @@ def test_senseless_epsilons_are_refused_at_once(epsilon):
 
 def test_a_ledger_folder_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match=r"ledger\.path"):
+    with pytest.raises(ConfigError, match="ledgers must be kept in a folder"):
         simulate(with_ledgers(private_job(), tmp_path / "file"), sources=PARTS)

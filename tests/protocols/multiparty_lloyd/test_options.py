@@ -114,13 +114,19 @@ def test_noise_options_say_what_is_promised():
         (10, {"placement": "shared", "min_parties": 7}, 3, 7),
         (10, {"placement": "local", "topology": "ring"}, 0, 6),
         (10, {"placement": "local"}, 0, 3),
-        (10, {}, 0, 3),
+        (10, {"placement": "aggregator"}, 0, 3),
+        (2, {}, 0, 2),
+        (3, {}, 1, 3),
+        (10, {}, 3, 9),
+        (300, {}, 99, 299),
+        (301, {}, 0, 3),
+        (301, {"topology": "ring"}, 100, 300),
     ],
 )
 def test_a_quorum_is_all_of_a_few_parties_and_all_but_one_of_more(parties, options, colluding, members):
     protocol = make_job("mask-noise-average", parties=parties, **options).protocol
     assert (protocol.resolve_colluding_max(parties), protocol.resolve_min_parties(parties)) == (colluding, members)
-    if protocol.placement == "shared":
+    if protocol.resolve_placement(parties) == "shared":
         placement = protocol.make_placement(parties)
         assert placement.honest_min == members - colluding
         assert 2 * placement.members_min > parties + colluding
@@ -131,7 +137,12 @@ def test_a_quorum_is_all_of_a_few_parties_and_all_but_one_of_more(parties, optio
     [
         ("mask-noise-average", {"placement": "shared", "min_parties": 3}, "min_parties must be at least 4"),
         ("mask-noise-average", {"placement": "shared", "colluding_max": 4, "min_parties": 5}, "at least 6"),
-        ("mask-noise-average", {"masks": "double", "min_parties": 3}, "min_parties must be at least 4"),
+        ("mask-noise-average", {"min_parties": 3}, "min_parties must be at least 4"),
+        (
+            "mask-noise-average",
+            {"placement": "aggregator", "masks": "double", "min_parties": 3},
+            "min_parties must be at least 4",
+        ),
         ("masked-sum-count", {"masks": "double", "min_parties": 3}, "min_parties must be at least 4"),
         ("masked-sum-count", {"colluding_max": 1}, 'colluding_max must come with masks = "double"'),
         (
@@ -154,8 +165,26 @@ def test_sums_of_which_two_could_be_opened_are_refused(name, options, words):
         ("mask-noise-average", {"placement": "shared", "masks": "common"}, "common"),
         ("mask-noise-average", {"placement": "local"}, "common"),
         ("mask-noise-average", {"placement": "local", "topology": "ring"}, "double"),
-        ("mask-noise-average", {"masks": "double"}, "double"),
+        ("mask-noise-average", {"placement": "aggregator"}, "common"),
+        ("mask-noise-average", {"placement": "aggregator", "masks": "double"}, "double"),
+        ("mask-noise-average", {}, "double"),
     ],
 )
 def test_shared_noise_is_masked_twice_unless_a_job_says_otherwise(name, options, masks):
-    assert make_job(name, parties=6, **options).protocol.mask_kind == masks
+    assert make_job(name, parties=6, **options).protocol.resolve_masks(6) == masks
+
+
+@pytest.mark.parametrize(
+    ("parties", "star", "ring"),
+    [
+        (2, "local", "local"),
+        (3, "shared", "shared"),
+        (300, "shared", "shared"),
+        (301, "aggregator", "shared"),
+    ],
+)
+def test_the_parties_add_the_noise_by_default_and_in_a_ring_however_many_they_are(parties, star, ring):
+    for topology, placement in (("star", star), ("ring", ring)):
+        options = make_job("mask-noise-average", parties=parties, topology=topology).protocol
+        assert options.resolve_placement(parties) == placement
+        assert options.make_placement(parties).by_coordinator is (placement == "aggregator")

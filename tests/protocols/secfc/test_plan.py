@@ -83,7 +83,10 @@ def test_a_plan_says_what_the_coordinator_learns_and_how_records_are_coded():
 def test_a_plan_of_noisy_centres_says_that_labels_are_exact():
     planned = plan(make_job(budget=Budget(epsilon=4.0, delta=1e-6)), records=240)
     assert planned.advice.startswith("Labels are exact, revealed centres carry noise")
-    assert planned.who_adds_noise is None
+    assert planned.who_adds_noise.startswith("The coordinator codes the noise")
+    assert [warning[:34] for warning in planned.warnings] == ["The coordinator adds the noise and"]
+    exact = plan(make_job(), records=240)
+    assert (exact.who_adds_noise, exact.warnings) == (None, ())
 
 
 def test_other_epsilons_are_not_compared():

@@ -102,13 +102,14 @@ def test_a_seed_repeats_the_run_and_says_so():
 @pytest.mark.parametrize(
     ("options", "placed", "breaks"),
     [
-        ({}, "once", "The coordinator, once"),
-        ({"placement": "shared", "colluding_max": 1}, "adds a share", "any one party together"),
+        ({}, "adds a share", "More colluding parties than was agreed, with the coordinator or without"),
+        ({"placement": "aggregator"}, "once", "The coordinator, once"),
+        ({"masks": "common"}, "adds a share", "any one party together"),
         ({"placement": "local"}, "the full noise", "No coalition"),
     ],
 )
 def test_whoever_adds_the_noise_the_budget_is_kept(options, placed, breaks, tmp_path):
-    setup = with_ledgers(make_job(protocol=options), tmp_path, seed=4)
+    setup = with_ledgers(make_job(protocol=options), tmp_path)
     result = simulate(setup, sources=PARTS, evaluate=False)
     assert placed in result.card.who_adds_noise
     assert breaks in result.breaks_if
@@ -145,7 +146,7 @@ def test_all_knobs_and_options_reach_the_protocol():
 
 
 def test_each_party_pays_its_ledger_once_for_the_whole_job_and_jobs_add_up(tmp_path):
-    setup = with_ledgers(make_job(), tmp_path, seed=1)
+    setup = with_ledgers(make_job(), tmp_path)
     spent = []
     for count in (1, 2):
         simulate(setup, sources=PARTS, evaluate=False)
@@ -158,11 +159,11 @@ def test_each_party_pays_its_ledger_once_for_the_whole_job_and_jobs_add_up(tmp_p
 
 
 def test_a_job_that_would_pass_a_cap_is_refused_before_the_first_round(tmp_path):
-    setup = with_ledgers(make_job(), tmp_path, seed=1)
+    setup = with_ledgers(make_job(), tmp_path)
     simulate(setup, sources=PARTS, evaluate=False)
     ledger = Ledger(tmp_path / "b.ledger", create=False)
     (entry,) = ledger.summarise(delta=1e-6)
-    ledger.set_cap(entry.fingerprint, Budget(epsilon=2.5, delta=1e-6), reason="test")
+    ledger.set_cap(entry.dataset, Budget(epsilon=2.5, delta=1e-6), reason="test")
     steps = []
     with pytest.raises(BudgetError, match=r"^party 'b' \(.*b\.ledger\): .* epsilon = 2\.5 .*; spent 2, asked 2 "):
         simulate(setup, sources=PARTS, on_progress=steps.append)

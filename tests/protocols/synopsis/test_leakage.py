@@ -29,6 +29,7 @@ from tests.protocols.synopsis.sessions import SMALL, SYNOPSIS, Session
 from tests.sessions import SESSION, blobs, split
 
 ALPHA = 1e-6
+FRAME_BYTES = 40  # what a message has besides its content
 ADDRESS = {"session": SESSION, "step": 0, "sender": 1}
 POINTS = blobs(300, 2, 3, seed=3)
 PLACEMENTS = [Aggregator(), Shared(parties=3, colluding_max=1), Local(parties=3)]

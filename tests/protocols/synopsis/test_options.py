@@ -140,7 +140,7 @@ def test_a_broken_job_is_told_with_line_and_key(old: str, new: str, line: int | 
         position = message.index(word, position)
 
 
-TAKEN = {"fractional_bits", "ring", "min_parties", "placement", "colluding_max", "honest_fraction", "knobs"}
+TAKEN = {"fractional_bits", "ring", "min_parties", "placement", "masks", "colluding_max", "honest_fraction", "knobs"}
 
 
 def test_every_other_option_of_a_protocol_is_refused_and_the_ones_that_take_it_are_named() -> None:

@@ -94,8 +94,8 @@ def test_a_generous_budget_is_not_complained_about():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({}, "The coordinator adds the noise, once"),
-        ({"placement": "shared", "colluding_max": 1}, "adds a share"),
+        ({}, "adds a share; any 2 of them"),
+        ({"placement": "aggregator"}, "The coordinator adds the noise, once"),
         ({"placement": "local"}, "the full noise"),
     ],
 )
@@ -231,8 +231,9 @@ def make_bare(*, k=4, d=3, epsilon=0.5, parties=3, **options):
 
 
 @cache
-def plan_of(k, d, epsilon):
-    (case,) = plan(make_bare(k=k, d=d, epsilon=epsilon), records=RECORDS, epsilons=()).cases
+def plan_of(k, d, epsilon, placement=None):
+    job = make_bare(k=k, d=d, epsilon=epsilon, protocol=SynopsisOptions(placement=placement))
+    (case,) = plan(job, records=RECORDS, epsilons=()).cases
     return case
 
 
@@ -301,10 +302,12 @@ def test_real_runs_on_the_clinics_sample_are_as_the_plan_says():
     assert 1 - 1e-3 <= ratio <= 1 + 2 * max(case.loss_ratio.high - 1, 0.02)
 
 
-@pytest.mark.parametrize(("k", "d", "epsilon"), [(4, 3, 0.5), (6, 2, 0.25)])
-def test_a_cluster_of_twice_the_smallest_size_is_found_and_one_of_half_mostly_not(k, d, epsilon):
-    case = plan_of(k, d, epsilon)
-    settings = make_settings(make_bare(k=k, d=d, epsilon=epsilon))
+@pytest.mark.parametrize(
+    ("k", "d", "epsilon", "placement"), [(4, 3, 0.5, None), (6, 2, 0.25, "aggregator"), (6, 2, 0.25, "local")]
+)
+def test_a_cluster_of_twice_the_smallest_size_is_found_and_one_of_half_mostly_not(k, d, epsilon, placement):
+    case = plan_of(k, d, epsilon, placement)
+    settings = make_settings(make_bare(k=k, d=d, epsilon=epsilon, protocol=SynopsisOptions(placement=placement)))
 
     def rate(size, runs=24):
         found = 0
@@ -355,11 +358,25 @@ def test_the_noise_of_all_holders_is_tried(placement):
 
 
 def test_more_colluding_parties_than_the_hollow_session_has_are_no_obstacle():
-    """Traffic of many parties is measured on a few of them, and who adds the noise changes no length."""
-    parties = tuple(JobParty(name=f"p{i}") for i in range(70))
-    shared = make_job(parties=parties, protocol={"placement": "shared", "colluding_max": 30})
-    local = make_job(parties=parties, protocol={"placement": "local"})
-    assert (
-        plan(shared, records=1000, quick=True, epsilons=[]).traffic
-        == plan(local, records=1000, quick=True, epsilons=[]).traffic
+    """Traffic of many parties is measured on a few of them, and is that of a run."""
+    names, rng = [f"p{i}" for i in range(70)], np.random.default_rng(0)
+    job = make_job(
+        parties=tuple(JobParty(name=name) for name in names),
+        protocol={"colluding_max": 30, "knobs": Knobs(cells_max=16, rounds_max=2, restarts=1)},
     )
+    told = plan(job, records=1400, quick=True, epsilons=[]).traffic
+    tables = {name: rng.uniform([0, -1], [100, 1], (20, 2)) for name in names}
+    ran = simulate(job, seed=1, sources=tables, evaluate=False)
+    assert told.total_bytes == pytest.approx(ran.bytes_total, rel=0.001)
+    for party, predicted in zip(ran.parties, [told.leader, *[told.other] * 69], strict=True):
+        assert predicted.bytes_up == pytest.approx(party.bytes_sent, rel=0.001)
+        assert predicted.bytes_down == pytest.approx(party.bytes_received, rel=0.001)
+        assert (predicted.messages_up, predicted.messages_down) == (party.messages_sent, party.messages_received)
+
+
+def test_with_common_masks_who_adds_the_noise_changes_no_length():
+    parties = tuple(JobParty(name=f"p{i}") for i in range(70))
+    options = ({"masks": "common", "colluding_max": 30}, {"placement": "local"}, {"placement": "aggregator"})
+    jobs = [make_job(parties=parties, protocol=one) for one in options]
+    shared, *others = (plan(job, records=1000, quick=True, epsilons=[]).traffic for job in jobs)
+    assert others == [shared, shared]

@@ -99,16 +99,16 @@ def test_totals_come_back_as_they_were(values):
     totals = np.array(values, dtype=np.int64)
     raw = pack_totals(totals)
     assert len(raw) == 8 * len(values)
-    assert np.array_equal(unpack_totals(raw, length=len(values), most=2**40), totals)
+    assert np.array_equal(unpack_totals(raw, length=len(values), modulus=2**41), totals)
 
 
 @pytest.mark.parametrize("value", [2**40 + 1, -(2**40) - 1, 2**63 - 1, -(2**63)])
 def test_totals_beyond_the_plaintext_modulus_are_refused(value):
     raw = pack_totals(np.array([0, value], dtype=np.int64))
     with pytest.raises(RemoteProtocolError, match="within the plaintext modulus"):
-        unpack_totals(raw, length=2, most=2**40)
+        unpack_totals(raw, length=2, modulus=2**41)
     with pytest.raises(RemoteProtocolError):
-        unpack_totals(raw, length=3, most=2**63)
+        unpack_totals(raw, length=3, modulus=2**62)
 
 
 # --- codebooks ---------------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ RESULT = pack_result(TOTALS, FOUND)
 
 def test_a_result_comes_back_as_it_was():
     posted = decode_result(encode(RESULT))
-    assert np.array_equal(unpack_totals(posted.totals, length=3, most=9), TOTALS)
+    assert np.array_equal(unpack_totals(posted.totals, length=3, modulus=18), TOTALS)
     found = unpack_result(posted, PUBLIC)
     for field in fields(FOUND):
         assert np.array_equal(getattr(found, field.name), getattr(FOUND, field.name))
@@ -261,7 +261,7 @@ def read(kind, raw):
         case "large answer":
             unpack_answer(raw, parameters=PARAMETERS, length=1, bits=None)
         case "totals":
-            unpack_totals(raw, length=6, most=2**30)
+            unpack_totals(raw, length=6, modulus=2**31)
         case "share":
             unpack_share(raw, PARAMETERS, length=5, members=(2, 3))
 

@@ -207,11 +207,11 @@ def test_a_relay_cannot_pass_boxes_off_as_others():
     """Contents of one stage, author or recipient do not open as another's."""
 
     def other_stage(turn):
-        posts = tuple(Post(post.author, max(post.stage - 1, 0), post.box) for post in turn.posts)
+        posts = tuple(Post(post.author, 1 - post.stage, post.box) for post in turn.posts)
         return Turn(turn.stage, turn.members, posts, turn.letters)
 
     def other_author(turn):
-        posts = tuple(Post(3 - post.author, post.stage, post.box) for post in turn.posts)
+        posts = tuple(Post(3 - post.author, post.stage, post.box) for post in turn.posts if not post.stage)
         return Turn(turn.stage, turn.members, posts, turn.letters)
 
     def other_recipient(turn):
@@ -226,7 +226,7 @@ def test_a_relay_cannot_pass_boxes_off_as_others():
         (other_stage, "must be sealed under the secret"),
         (other_author, "must be sealed under the secret"),
         (other_recipient, "be addressed to us"),
-        (post_as_letter, "must be sealed under the secret"),
+        (post_as_letter, "must be those of the schedule"),
     ]:
         assert reason in refused_by("two-party", 1, change)[0]
 
@@ -288,20 +288,48 @@ def test_a_turn_is_taken_once_and_only_after_keys_were_exchanged():
 # --- what the relay checks ---------------------------------------------------------------------------------------
 
 
-def test_the_relay_refuses_letters_that_are_not_their_senders():
-    stage = make("two-party").agreement.schedule[0]
-    check = coordinator._check_done(2, 0, stage)
-    letter = Letter(1, 2, 0, b"box")
-    check(1, Done(None, (letter,)))
+def test_the_relay_refuses_what_the_schedule_does_not_provide_for():
+    schedule = make("two-party").agreement.schedule
+    number, stage = next((i, stage) for i, stage in enumerate(schedule) if stage.kind == "decrypt")
+    check = coordinator._check_done(number, stage)
+    letter = Letter(2, 1, number, b"box")
+    check(2, Done(None, (letter,)))
     wrong = [
-        (letter, letter),
-        (Letter(2, 1, 0, b"box"),),
-        (Letter(1, 2, 1, b"box"),),
-        (Letter(1, 3, 0, b"box"),),
-        (Letter(1, 1, 0, b"box"),),
+        Done(None, ()),
+        Done(b"post", (letter,)),
+        Done(None, (letter, letter)),
+        Done(None, (Letter(1, 2, number, b"box"),)),
+        Done(None, (Letter(2, 1, number - 1, b"box"),)),
+        Done(None, (Letter(2, 3, number, b"box"),)),
+        Done(None, (Letter(2, 2, number, b"box"),)),
     ]
-    for letters in wrong:
+    for reply in wrong:
         with pytest.raises(RemoteProtocolError, match="must write its own letters"):
-            check(1, Done(None, letters))
+            check(2, reply)
     with pytest.raises(RemoteProtocolError, match="must answer with Done"):
-        check(1, letter)
+        check(2, letter)
+    with pytest.raises(RemoteProtocolError, match="must write its own letters"):
+        coordinator._check_done(0, schedule[0])(2, Done(None, ()))
+
+
+def test_a_box_that_the_schedule_does_not_provide_for_is_refused():
+    """A key holder writes to another where no threshold was agreed on; this was an AssertionError once."""
+
+    def add_share(turn):
+        letter = Letter(3, 2, next(at for at, stage in enumerate(schedule) if stage.kind == "keys"), b"box")
+        return Turn(turn.stage, turn.members, turn.posts, (*turn.letters, letter) if turn.stage > letter.stage else ())
+
+    schedule = make("collective").agreement.schedule
+    (reason,) = refused_by("collective", 2, add_share)
+    assert "must be those of the schedule" in reason
+
+
+def test_keys_without_what_was_prepared_are_refused():
+    """The relay keeps one party's first post back; this was a KeyError once."""
+
+    def keep_back(turn):
+        posts = tuple(post for post in turn.posts if (post.author, post.stage) != (3, 0))
+        return Turn(turn.stage, turn.members, posts, turn.letters)
+
+    (reason,) = refused_by("collective", 2, keep_back)
+    assert "what all parties prepared must come" in reason

@@ -202,7 +202,7 @@ def test_replacing_values_costs_more_than_adding_a_record():
     made = plan(make_job(), records=RECORDS, epsilons=(), quick=True)
     replacement = find_replacement_epsilon(make_settings(make_job(), RECORDS))
     assert made.epsilon < replacement < 2.5 * made.epsilon
-    assert f"costs epsilon = {replacement:.3g}" in printed(made)
+    assert f"privacy card will say epsilon = {replacement:.3g}" in printed(made)
 
 
 def test_without_a_number_of_records_it_asks_for_one():

@@ -104,7 +104,8 @@ def test_the_parts_of_the_budget_are_the_budget(alice, encrypted, start, rounds,
     )
     spent = public.codebooks_rho + public.start_rho + public.rounds_made * (public.sum_rho + public.count_rho)
     assert spent == pytest.approx(public.rho, rel=1e-12)
-    assert spent + public.flood_rho == pytest.approx(rho_for(public.budget), rel=1e-12)
+    assert spent + public.flood_rho == pytest.approx(rho_for(public.noise_budget), rel=1e-12)
+    assert public.noise_budget.delta + public.rare_delta == pytest.approx(public.budget.delta, rel=1e-12)
     assert min(public.round_rho, public.start_rho + (start == "random")) > 0
     assert public.rho <= public.replacement_rho <= 4 * public.rho * (1 + 1e-12)
 

@@ -4,14 +4,29 @@ An accountant lives as long as its job. The ledger is one file that a party keep
 records cannot each spend the whole budget. It is read again at every charge: a clone, a deep copy, a pickle, a forked
 child and a second process all meet the same file and nothing else.
 
-Reading order: :mod:`~cloister.privacy.ledger.fingerprint` (which data set), :mod:`~cloister.privacy.ledger.account`
-(what is written and what it adds up to), :mod:`~cloister.privacy.ledger.store` (how it is kept),
-:mod:`~cloister.privacy.ledger.ledger` (the handle, and what a job holds of it). docs/ledger.md says what is promised
-and what is not.
+An account belongs to a data set, which is a name that its owner declares: rows that come, go or change do not make it
+another one. Fingerprints of tables only warn.
+
+Reading order: :mod:`~cloister.privacy.ledger.cost` (what charges add up to), :mod:`~cloister.privacy.ledger.entries`
+(what is written), :mod:`~cloister.privacy.ledger.account` and :mod:`~cloister.privacy.ledger.accounts` (what it adds up
+to, for one data set and for all), :mod:`~cloister.privacy.ledger.chain`, :mod:`~cloister.privacy.ledger.schema` and
+:mod:`~cloister.privacy.ledger.store` (how it is kept), :mod:`~cloister.privacy.ledger.ledger` (the handle),
+:mod:`~cloister.privacy.ledger.session` (what a job holds of it). docs/ledger.md says what is promised and what is not.
 """
 
 from cloister.privacy.ledger.account import DataSummary
 from cloister.privacy.ledger.fingerprint import fingerprint_label, fingerprint_records
-from cloister.privacy.ledger.ledger import Ledger, LedgerSession
+from cloister.privacy.ledger.ledger import Ledger
+from cloister.privacy.ledger.places import UNDECLARED, default_ledger
+from cloister.privacy.ledger.session import LedgerSession, Statement
 
-__all__ = ["DataSummary", "Ledger", "LedgerSession", "fingerprint_label", "fingerprint_records"]
+__all__ = [
+    "UNDECLARED",
+    "DataSummary",
+    "Ledger",
+    "LedgerSession",
+    "Statement",
+    "default_ledger",
+    "fingerprint_label",
+    "fingerprint_records",
+]

@@ -1,268 +1,178 @@
-"""What a ledger's entries say, and what the charges on one data set cost together, across jobs, sessions and years.
-
-The rule, stated once, is the accountant's (docs/proofs/accounting.md), over charges instead of releases:
-
-- Costs add: rho in zCDP, and epsilon in pure differential privacy. A pure release has both and counts in both sums.
-- At a given delta the total is the smaller of two: the summed epsilons, if every release was pure; the summed rho,
-  converted once (Canonne, Kamath and Steinke 2020, Cor. 13). With delta = 0 only the former exists.
-- It holds even if each job is chosen after seeing the results of those before it: what would pass the cap is refused
-  before its noise is drawn, which makes the cap a privacy filter (Whitehouse, Ramdas, Rogers and Wu 2023, Thm 1).
-- A charge for one unit counts under a cap for another. Client charge, record cap: twice the epsilon and four times the
-  rho, for a record is removed by removing its client and adding the client back without it (group privacy for two: Bun
-  and Steinke 2016, Prop. 1.9). Record charge, client cap: no bound is known, so it counts as infinite.
-
-Sums are rounded up.
-"""
+"""The account of one data set, or of all of them together: what its entries add up to, and what its cap leaves."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
-import msgspec
-
-from cloister.errors import BudgetError
-from cloister.privacy.costs import epsilon_of_rho, pure_epsilon_of, rho_of, rho_of_epsilon
-from cloister.privacy.mechanisms import Release
+from cloister.errors import BudgetError, LedgerError
+from cloister.privacy.ledger.cost import Cost
+from cloister.privacy.ledger.entries import Cap, Charge, Hold, Note, Settle
 from cloister.privacy.units import Budget, Unit
-
-
-class Charge(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="charge"):
-    """One release that was paid for, before it left.
-
-    Parameters
-    ----------
-    time
-        UTC, ISO 8601.
-    data
-        The data set's fingerprint.
-    unit
-        Whose presence the noise hides: the costs hold for neighbours that differ by one of these.
-    job, session
-        Who asked: the job's name, and the session in hexadecimal digits.
-    release
-        What was released, in plain words.
-    mechanism, parameters
-        The noise.
-    sensitivity_l1, sensitivity_l2_squared, entries
-        Of the released integer vector.
-    rho
-        Its zCDP cost.
-    epsilon
-        Its pure cost; None if it has none.
-    """
-
-    time: str
-    data: str
-    unit: Unit
-    job: str
-    session: str
-    release: str
-    mechanism: str
-    parameters: dict[str, float]
-    sensitivity_l1: int
-    sensitivity_l2_squared: int
-    entries: int
-    rho: float
-    epsilon: float | None
-
-
-class Cap(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="kind", tag="cap"):
-    """From here on, all charges on a data set together may cost this much; the latest cap counts."""
-
-    time: str
-    data: str
-    unit: Unit
-    epsilon: float
-    delta: float
-    reason: str
-
-    @property
-    def budget(self) -> Budget:
-        """The cap as a budget."""
-        return Budget(epsilon=self.epsilon, delta=self.delta, unit=self.unit)
-
-
-Entry = Charge | Cap
-
-
-def make_charge(release: Release, *, time: str, data: str, unit: Unit, job: str, session: str) -> Charge:
-    """Write down a release and what it costs, which must be finite."""
-    rho = rho_of(release)
-    if not math.isfinite(rho):
-        raise BudgetError(
-            f"a release must have a finite cost; got an infinite one for {release.name!r}. Use more noise."
-        )
-    return Charge(
-        time=time,
-        data=data,
-        unit=unit,
-        job=job,
-        session=session,
-        release=release.name,
-        mechanism=type(release.mechanism).__name__,
-        parameters=asdict(release.mechanism),
-        sensitivity_l1=release.sensitivity.l1,
-        sensitivity_l2_squared=release.sensitivity.l2_squared,
-        entries=release.entries,
-        rho=rho,
-        epsilon=pure_epsilon_of(release),
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cost:
-    """What charges cost one unit: rho, and the pure epsilon, which is infinite once a release has none."""
-
-    rho: float = 0.0
-    pure_epsilon: float = 0.0
-
-    def plus(self, other: Cost) -> Cost:
-        """Add, rounding up."""
-        return Cost(
-            rho=_add_upwards(self.rho, other.rho), pure_epsilon=_add_upwards(self.pure_epsilon, other.pure_epsilon)
-        )
-
-    def epsilon(self, delta: float) -> float:
-        """Return the epsilon at this delta; infinite where there is none.
-
-        Privacy
-        -------
-        Neighbours: add/remove one unit. Sensitivity: as declared by each release. Event: all charges in the sum, seen
-        together. Theorem: see the module.
-        """
-        converted = epsilon_of_rho(self.rho, delta) if delta > 0 else math.inf
-        return min(self.pure_epsilon, converted)
-
-    def fits(self, budget: Budget) -> bool:
-        """Whether this is within a budget, by the accountant's rule."""
-        if self.pure_epsilon <= budget.epsilon:
-            return True
-        return budget.delta > 0 and self.rho <= rho_of_epsilon(budget.epsilon, budget.delta)
-
-
-def cost_of(charge: Charge, unit: Unit) -> Cost:
-    """Return what a charge costs one ``unit``, by the module's rule."""
-    epsilon = math.inf if charge.epsilon is None else charge.epsilon
-    if charge.unit is unit:
-        return Cost(rho=charge.rho, pure_epsilon=epsilon)
-    if unit is Unit.RECORD:
-        return Cost(rho=4 * charge.rho, pure_epsilon=2 * epsilon)
-    return Cost(rho=math.inf, pure_epsilon=math.inf)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DataSummary:
-    """What one data set has paid.
+    """What one data set has paid, or all of them.
 
     Parameters
     ----------
-    fingerprint
-        Which data set.
+    dataset
+        Which one; None: all together.
     unit, epsilon, delta
         Its charges together are (epsilon, delta)-DP for this unit; epsilon is infinite where no bound is known.
     rho
         The same in zCDP.
+    mu_squared
+        Of the Gaussian shift that dominates all of them; None if one of them has none.
     cap
         The latest; None if there is none.
     charges, sessions, jobs
         How many releases and sessions, and the jobs' names.
+    held
+        How many holds are open; they count as spent.
+    seeded
+        How many runs were made with a seed: they are not private, and cost nothing here.
     first, last
         When the first and the last charge were written, UTC; None without charges.
     """
 
-    fingerprint: str
+    dataset: str | None
     unit: Unit
     epsilon: float
     delta: float
     rho: float
+    mu_squared: float | None
     cap: Budget | None
     charges: int
     sessions: int
     jobs: tuple[str, ...]
+    held: int
+    seeded: int
     first: str | None
     last: str | None
 
 
 @dataclass(kw_only=True)
 class Account:
-    """All that happened to one data set so far."""
+    """All that happened to one data set so far; without a name, to all of them."""
 
-    totals: dict[Unit, Cost] = field(default_factory=lambda: {unit: Cost() for unit in Unit})
-    sessions: dict[tuple[str, Unit], Cost] = field(default_factory=dict)
+    name: str | None
     cap: Cap | None = None
+    open: dict[int, Hold] = field(default_factory=dict)  # by the number of the entry
     charges: int = 0
+    seeded: int = 0
     jobs: dict[str, None] = field(default_factory=dict)  # ordered, each name once
     first: str | None = None
     last: str | None = None
-    only_client_charges: bool = True
+    _sums: dict[Unit, Cost] = field(default_factory=dict)  # by the charges' own unit
+    _sessions: dict[tuple[str, Unit], Cost] = field(default_factory=dict)
 
-    def record(self, entry: Entry) -> None:
+    def record(self, number: int, entry: Charge | Hold | Settle | Note) -> None:
         """Take one entry into account."""
-        if isinstance(entry, Cap):
-            self.cap = entry
+        if isinstance(entry, Note):
+            self.seeded += 1
             return
-        for unit in Unit:
-            self.totals[unit] = self.totals[unit].plus(cost_of(entry, unit))
-        session = (entry.session, entry.unit)
-        self.sessions[session] = self.sessions.get(session, Cost()).plus(cost_of(entry, entry.unit))
-        self.charges += 1
-        self.jobs[entry.job] = None
+        if isinstance(entry, Settle):
+            hold = self.open.pop(entry.hold, None)
+            if hold is None or not entry.cost.is_within(hold.cost):
+                raise LedgerError(f"ledger entry {number} must settle an open hold within its cost; it does not.")
+            self._add(hold, entry.cost)
+            self.charges += entry.releases
+        elif isinstance(entry, Hold):
+            self.open[number] = entry
+            self.jobs[entry.job] = None
+        else:
+            self._add(entry, entry.cost)
+            self.charges += 1
         self.first = self.first or entry.time
         self.last = entry.time
-        self.only_client_charges &= entry.unit is Unit.CLIENT
+
+    def absorb(self, other: Account) -> None:
+        """Take over all that another account holds: it was the same data set."""
+        for unit, cost in other._sums.items():
+            self._sums[unit] = self._sums.get(unit, Cost()).plus(cost)
+        for session, cost in other._sessions.items():
+            self._sessions[session] = self._sessions.get(session, Cost()).plus(cost)
+        self.open |= other.open
+        self.jobs |= other.jobs
+        self.charges += other.charges
+        self.seeded += other.seeded
+        self.cap = self.cap or other.cap
+        self.first = min(filter(None, (self.first, other.first)), default=None)
+        self.last = max(filter(None, (self.last, other.last)), default=None)
 
     @property
     def unit(self) -> Unit:
         """The unit to state the total in: the cap's; without a cap, the coarsest that every charge protects."""
         if self.cap is not None:
             return self.cap.unit
-        return Unit.CLIENT if self.charges and self.only_client_charges else Unit.RECORD
+        units = {*self._sums, *(hold.unit for hold in self.open.values())}
+        return next((unit for unit in Unit if unit in units), Unit.RECORD)
 
-    def check_cap(self, charges: Sequence[Charge]) -> None:
-        """Raise with spent, asked and cap if these charges do not fit what is left of the cap."""
+    def total(self, unit: Unit) -> Cost:
+        """Return what all charges and open holds cost one ``unit``."""
+        total = Cost()
+        for own, cost in self._sums.items():
+            total = total.plus(cost.count_for(own, unit))
+        for hold in self.open.values():
+            total = total.plus(hold.cost.count_for(hold.unit, unit))
+        return total
+
+    def spent_by(self, session: str, unit: Unit) -> Cost:
+        """Return what one session has paid or holds."""
+        spent = self._sessions.get((session, unit), Cost())
+        for hold in self.open.values():
+            if (hold.session, hold.unit) == (session, unit):
+                spent = spent.plus(hold.cost)
+        return spent
+
+    def check_cap(self, asked: Sequence[Charge | Hold]) -> None:
+        """Raise with spent, asked and cap if this does not fit what is left of the cap."""
         if self.cap is None:
             return
         cap = self.cap.budget
-        spent = together = self.totals[cap.unit]
-        asked = Cost()
-        for charge in charges:
-            cost = cost_of(charge, cap.unit)
-            asked = asked.plus(cost)
-            together = together.plus(cost)
+        spent = self.total(cap.unit)
+        more = together = Cost()
+        together = spent
+        for one in asked:
+            cost = one.cost.count_for(one.unit, cap.unit)
+            more, together = more.plus(cost), together.plus(cost)
         if together.fits(cap):
             return
+        which = "all data sets of this ledger" if self.name is None else f"data set {self.name!r}"
         raise BudgetError(
-            f"all releases on data set {charges[0].data[:16]} must cost at most epsilon = {cap.epsilon:.6g} at "
-            f"delta = {cap.delta:.3g} for one {cap.unit.value}; spent {spent.epsilon(cap.delta):.6g}, asked "
-            f"{asked.epsilon(cap.delta):.6g} for {len(charges)} more, together {together.epsilon(cap.delta):.6g}. "
+            f"all releases on {which} must cost at most epsilon = {cap.epsilon:.6g} at delta = {cap.delta:.3g} "
+            f"for one {cap.unit.value}; spent {spent.epsilon(cap.delta):.6g}, asked {more.epsilon(cap.delta):.6g} for "
+            f"{len(asked)} more, together {together.epsilon(cap.delta):.6g}. "
             "Nothing was charged or released. Ask for less, or let the data's owner raise the cap."
         )
 
-    def summarise(self, fingerprint: str, delta: float) -> DataSummary:
+    def summarise(self, delta: float) -> DataSummary:
         """State the account at its cap's delta, or at ``delta`` where it has no cap."""
         cap = None if self.cap is None else self.cap.budget
-        total = self.totals[self.unit]
+        total = self.total(self.unit)
         at_delta = delta if cap is None else cap.delta
+        sessions = {session for session, _ in self._sessions} | {hold.session for hold in self.open.values()}
         return DataSummary(
-            fingerprint=fingerprint,
+            dataset=self.name,
             unit=self.unit,
             epsilon=total.epsilon(at_delta),
             delta=at_delta,
             rho=total.rho,
+            mu_squared=total.fields()["mu_squared"],
             cap=cap,
             charges=self.charges,
-            sessions=len({session for session, _ in self.sessions}),
+            sessions=len(sessions),
             jobs=tuple(self.jobs),
+            held=len(self.open),
+            seeded=self.seeded,
             first=self.first,
             last=self.last,
         )
 
-
-def _add_upwards(a: float, b: float) -> float:
-    """Return a + b, or the next double if that is too small."""
-    total = a + b
-    if math.isinf(total) or math.fsum((a, b, -total)) <= 0:
-        return total
-    return math.nextafter(total, math.inf)
+    def _add(self, paid: Charge | Hold, cost: Cost) -> None:
+        self._sums[paid.unit] = self._sums.get(paid.unit, Cost()).plus(cost)
+        session = (paid.session, paid.unit)
+        self._sessions[session] = self._sessions.get(session, Cost()).plus(cost)
+        self.jobs[paid.job] = None

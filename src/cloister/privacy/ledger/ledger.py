@@ -1,32 +1,25 @@
-"""A handle on one ledger file, and what one job holds of it: a charger whose charges outlive the process."""
+"""A handle on one ledger file: what its data sets have paid, and the one way to write to it."""
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
-import re
-import threading
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 
 from cloister.errors import ConfigError, LedgerError
-from cloister.privacy.ledger.account import Account, Cap, Cost, DataSummary, make_charge
-from cloister.privacy.ledger.fingerprint import FINGERPRINT_DIGITS
-from cloister.privacy.ledger.store import (
-    SCHEMA_VERSION,
-    Head,
-    LedgerStore,
-    StoredEntry,
-    Transaction,
-    chain_entries,
-    create_ledger,
-)
-from cloister.privacy.mechanisms import Release
-from cloister.privacy.units import Budget
+from cloister.privacy.ledger.account import Account, DataSummary
+from cloister.privacy.ledger.accounts import Accounts
+from cloister.privacy.ledger.chain import Head, StoredEntry, chain_entries
+from cloister.privacy.ledger.cost import Cost
+from cloister.privacy.ledger.entries import Cap, Entry, Join, check_dataset, is_old_name, shorten_name
+from cloister.privacy.ledger.schema import SCHEMA_VERSION, create_ledger
+from cloister.privacy.ledger.store import LedgerStore, Transaction, name_errors
+from cloister.privacy.units import Budget, Unit
+
+_LEAST_DIGITS = 8  # of an old fingerprint: fewer may be a name
 
 
 class Ledger:
@@ -48,10 +41,11 @@ class Ledger:
     def __init__(self, path: str | Path, *, create: bool = True) -> None:
         self._path = Path(path).absolute()
         if create and not self._path.exists():
-            create_ledger(self._path, created=_now())
+            with name_errors(self._path):
+                create_ledger(self._path, created=read_clock())
         self._store = LedgerStore(self._path)
         self._head = self._store.start
-        self._accounts: dict[str, Account] = {}
+        self._accounts = Accounts(self._store.salt)
         try:
             with self._current(write=False):
                 pass  # every entry is checked before the first charge
@@ -84,107 +78,141 @@ class Ledger:
         """The secret key of this ledger's fingerprints; never exported."""
         return self._store.salt
 
-    def open_session(self, *, fingerprint: str, job: str, session: bytes, budget: Budget) -> LedgerSession:
-        """Start charging one job's releases to one data set.
+    def set_cap(self, dataset: str | None, budget: Budget, *, reason: str) -> None:
+        """Bound what all jobs together may spend, from now on; the latest cap counts.
 
         Parameters
         ----------
-        fingerprint
-            From :mod:`~cloister.privacy.ledger.fingerprint`, with this ledger's salt.
-        job, session
-            Who asks.
-        budget
-            The job's. Its unit is what the charges protect. The job's accountant holds the job to its amount; the
-            ledger holds all jobs together to the data set's cap.
-        """
-        return LedgerSession(
-            ledger=self, fingerprint=_check_fingerprint(fingerprint), job=job, session=session.hex(), budget=budget
-        )
-
-    def set_cap(self, fingerprint: str, budget: Budget, *, reason: str) -> None:
-        """Bound what all jobs together may spend on a data set, from now on; the latest cap counts.
-
-        Parameters
-        ----------
-        fingerprint
-            Which data set; it need not have been charged yet.
+        dataset
+            Which data set, by its name; it need not have been charged yet. None: all data sets of this ledger together.
         budget
             May lie below what is spent: then nothing more can be spent.
         reason
             Kept with the cap, for whoever asks later why it was raised.
         """
-        if not reason.strip():
-            raise ConfigError("a cap must come with a reason; got none. Say why in a few words.")
+        name = None if dataset is None else self.find_dataset(dataset)
         cap = Cap(
-            time=_now(),
-            data=_check_fingerprint(fingerprint),
+            time=read_clock(),
+            data=name,
             unit=budget.unit,
             epsilon=budget.epsilon,
             delta=budget.delta,
-            reason=reason,
+            reason=_check_reason(reason),
         )
-        with self._current(write=True) as transaction:
-            transaction.append(chain_entries(self._head, [cap]))
+        self.write([cap])
 
-    def charge_session(self, session: LedgerSession, releases: Sequence[Release], *, dry_run: bool = False) -> None:
-        """Charge releases in one transaction: all of them or, where they would pass the cap, none.
+    def join(self, dataset: str, into: str, *, reason: str) -> None:
+        """Say that two names are one data set: what the first has paid, and will pay, counts for the second.
 
-        Called through :class:`LedgerSession`. Returns after the charges are on the disk.
+        The second keeps its cap, or takes that of the first if it has none. This cannot be undone.
         """
-        now = _now()
-        charges = [
-            make_charge(
-                release,
-                time=now,
-                data=session.fingerprint,
-                unit=session.budget.unit,
-                job=session.job,
-                session=session.session,
-            )
-            for release in releases
-        ]
-        if not charges:
-            return
-        with self._current(write=not dry_run) as transaction:
-            self._accounts.get(session.fingerprint, Account()).check_cap(charges)
-            if not dry_run:
-                transaction.append(chain_entries(self._head, charges))
+        old, new = self.find_dataset(dataset), self.find_dataset(into)
+        entry = Join(time=read_clock(), data=old, into=new, reason=_check_reason(reason))
+        self.write([entry], check=lambda accounts: accounts.check_join(old, new))
 
-    def spent_by(self, session: LedgerSession) -> Cost:
-        """Return what one session has paid."""
+    def write(
+        self,
+        entries: Sequence[Entry],
+        *,
+        check: Callable[[Accounts], None] = lambda accounts: None,
+        seen: tuple[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> int:
+        """Add entries in one transaction, or none where ``check`` raises; the only way into the file.
+
+        Returns after the entries are on the disk, with the number of the last.
+
+        Parameters
+        ----------
+        entries
+            At least one.
+        check
+            Sees all that is written so far, by anyone, and what is added is what it saw.
+        seen
+            A data set and the fingerprint of a table that was charged under its name.
+        dry_run
+            Only check.
+        """
+        with self._current(write=not dry_run) as transaction:
+            check(self._accounts)
+            if not dry_run:
+                transaction.append(list(chain_entries(self._head, entries)))
+                if seen is not None:
+                    transaction.see(*seen)
+            return self._head.number + len(entries)
+
+    def total(self, dataset: str, unit: Unit) -> Cost:
+        """Return what all jobs together have spent of a data set."""
         with self._current(write=False):
-            account = self._accounts.get(session.fingerprint, Account())
-            return account.sessions.get((session.session, session.budget.unit), Cost())
+            account = self._accounts.find(dataset)
+            return Cost() if account is None else account.total(unit)
+
+    def spent_by(self, dataset: str, session: str, unit: Unit) -> Cost:
+        """Return what one session has paid or holds."""
+        with self._current(write=False):
+            account = self._accounts.find(dataset)
+            return Cost() if account is None else account.spent_by(session, unit)
+
+    def find_cap(self, dataset: str | None) -> Budget | None:
+        """Return the cap of a data set, or of all together."""
+        with self._current(write=False):
+            account = self._accounts.everything if dataset is None else self._accounts.find(dataset)
+            return None if account is None or account.cap is None else account.cap.budget
+
+    def compare_table(self, dataset: str, fingerprint: str) -> tuple[str, ...]:
+        """Return what its owner should know of a table, by what was charged before; it decides nothing."""
+        with self._current(write=False) as transaction:
+            seen = transaction.list_seen()
+            if self._accounts.find(fingerprint) is not None:
+                seen.append((fingerprint, fingerprint))  # as schema 1 knew it
+            own = {known for name, known in seen if self._accounts.are_same(name, dataset)}
+            equal = {name for name, known in seen if known == fingerprint}
+            others = sorted(name for name in equal if not self._accounts.are_same(name, dataset))
+        told = [
+            f"This table was charged before as data set {shorten_name(name)!r}. If both names mean the same records, "
+            "say so: cloister ledger join."
+            for name in others
+        ]
+        if own and fingerprint not in own:
+            told.append(f"This table is not the one that was charged as data set {dataset!r} before.")
+        return tuple(told)
 
     def summarise(self, *, delta: float = 1e-6) -> tuple[DataSummary, ...]:
         """Return what each data set has paid, at its cap's delta, or at ``delta`` where it has no cap."""
-        if not 0 <= delta < 1:
-            raise ConfigError(f"delta must be at least 0 and less than 1; got {delta}.")
         with self._current(write=False):
-            return tuple(account.summarise(data, delta) for data, account in self._accounts.items())
+            return tuple(account.summarise(_check_delta(delta)) for account in self._accounts)
 
-    def find_data(self, prefix: str) -> str:
-        """Return the one fingerprint that starts with ``prefix``; a whole fingerprint need not be known yet."""
-        prefix = prefix.lower()
-        if re.fullmatch(f"[0-9a-f]{{{FINGERPRINT_DIGITS}}}", prefix):
-            return prefix
+    def summarise_one(self, dataset: str | None, *, delta: float = 1e-6) -> DataSummary:
+        """Return the same of one data set, by any of its names.
+
+        With None, of all together: they are not taken to hold different people, so all that they have paid adds up.
+        """
         with self._current(write=False):
-            found = [data for data in self._accounts if data.startswith(prefix)]
-        if len(found) != 1 or not prefix:
-            raise ConfigError(
-                f"the start of a fingerprint must fit one data set; {prefix!r} fits {len(found)}. "
-                "Give more digits: `cloister ledger show` lists them."
-            )
-        return found[0]
+            account = self._accounts.everything if dataset is None else self._accounts.find(dataset)
+            return (account or Account(name=dataset)).summarise(_check_delta(delta))
+
+    def find_dataset(self, name: str) -> str:
+        """Return a data set's name: as it is, or an old fingerprint in full if it is the start of one."""
+        if not is_old_name(name):
+            check_dataset(name)
+        with self._current(write=False):
+            if self._accounts.find(name) is not None:
+                return name
+            known = [account.name or "" for account in self._accounts]
+        if len(name) >= _LEAST_DIGITS:
+            found = [one for one in known if is_old_name(one) and one.startswith(name.lower())]
+            if len(found) == 1:
+                return found[0]
+        return check_dataset(name)
 
     def verify(self, *, head: str | None = None) -> Head:
-        """Read the whole file again and check every link of its chain.
+        """Read the whole file again and check every page, and every link of its chain.
 
         Parameters
         ----------
         head
-            A chain value that was noted earlier: it must still be there. Without one, entries missing from the end
-            cannot be noticed.
+            A chain value that was noted earlier: it must still be there. Without one, a file that was put back to an
+            earlier state cannot be noticed.
 
         Raises
         ------
@@ -198,6 +226,7 @@ class Ledger:
             for stored in transaction.entries_after(0):
                 last = last.follow(stored)
                 seen |= last.chain == head
+            self._check_end(transaction, last)
         if head is not None and not seen:
             raise LedgerError(
                 f"the head that was noted must be in the ledger; it is not among its {last.number} entries. "
@@ -206,7 +235,7 @@ class Ledger:
         return last
 
     def export(self) -> Iterator[str]:
-        """Yield the ledger as lines of JSON, without the salt: what it is, then each entry with its chain value.
+        """Yield the ledger as lines of JSON, without salt and fingerprints: what it is, then each entry and its chain.
 
         The entry's text stands in its line as it was hashed, so a reader can follow the chain from ``start``.
         """
@@ -235,102 +264,35 @@ class Ledger:
                 )
             for stored in transaction.entries_after(self._head.number):
                 self._take_in(stored)
+            self._check_end(transaction, self._head)
             yield transaction
+
+    def _check_end(self, transaction: Transaction, last: Head) -> None:
+        """Refuse a file whose entries and whose own count of them differ: one of the two was lost."""
+        stated = transaction.read_head()
+        if stated != last:
+            raise LedgerError(
+                f"{self._path} must hold the {stated.number} entries that it says it has; it holds {last.number}. "
+                "The file was edited or damaged: restore a copy."
+            )
 
     def _take_in(self, stored: StoredEntry) -> None:
         """Check one entry and add it to its data set's account."""
         head = self._head.follow(stored)
-        entry = stored.entry
-        self._accounts.setdefault(entry.data, Account()).record(entry)
+        self._accounts.take_in(stored.number, stored.entry)
         self._head = head  # last: an interruption before this counts the entry twice, never not at all
 
 
-class LedgerSession:
-    """Charges releases to a ledger; made by :meth:`~cloister.privacy.ledger.Ledger.open_session`.
-
-    Releases are paid one by one with :meth:`charge`, or for a whole job before its first round with :meth:`charge_all`:
-    then :meth:`charge` finds each of them paid for, once, and writes nothing more. What was paid for and never released
-    stays spent. A copy, a forked child and a restarted process own no payments and pay again.
-
-    Attributes
-    ----------
-    ledger, fingerprint, job, session, budget
-        Where, on which data set, and for whom; ``session`` in hexadecimal digits.
-
-    Privacy
-    -------
-    Neighbours: add/remove one ``budget.unit``. Sensitivity: as each release declares. Event: all releases charged to
-    the data set, by all jobs, seen together. Guarantee: within the data set's cap, if it has one; the theorems are in
-    :mod:`~cloister.privacy.ledger.account`.
-    """
-
-    def __init__(self, *, ledger: Ledger, fingerprint: str, job: str, session: str, budget: Budget) -> None:
-        self.ledger = ledger
-        self.fingerprint = fingerprint
-        self.job = job
-        self.session = session
-        self.budget = budget
-        self._paid: Counter[Release] = Counter()
-        self._lock = threading.Lock()
-        self._process = os.getpid()
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return _reopen_session, (self.ledger, self.fingerprint, self.job, self.session, self.budget)
-
-    def charge(self, release: Release) -> None:
-        """Charge one release; it is on the disk when this returns.
-
-        Raises
-        ------
-        BudgetError
-            If the data set's cap would be passed; names spent, asked and cap. Nothing is written.
-        LedgerError
-            If the ledger cannot be written or trusted. The release must not go out.
-        """
-        if not self._take_paid(release):
-            self.ledger.charge_session(self, (release,))
-
-    def charge_all(self, releases: Iterable[Release]) -> None:
-        """Charge all releases of a job before its first round, all or none; raises as :meth:`charge`."""
-        planned = tuple(releases)
-        self.ledger.charge_session(self, planned)
-        self._forget_parents_payments()
-        with self._lock:
-            self._paid.update(planned)
-
-    def check_all(self, releases: Iterable[Release]) -> None:
-        """Raise as :meth:`charge_all` would now, and write nothing. Others may spend in between."""
-        self.ledger.charge_session(self, tuple(releases), dry_run=True)
-
-    def spent_epsilon(self) -> float:
-        """Return what this session has paid, at its budget's delta, in the file."""
-        return self.ledger.spent_by(self).epsilon(self.budget.delta)
-
-    def _take_paid(self, release: Release) -> bool:
-        """Use up one payment for exactly this release, if there is one."""
-        self._forget_parents_payments()
-        with self._lock:
-            if not self._paid[release]:
-                return False
-            self._paid[release] -= 1
-            return True
-
-    def _forget_parents_payments(self) -> None:
-        """After a fork both processes hold the payments; only the one that paid may use them.
-
-        The child also needs a lock of its own: its parent's may be held by a thread that the child does not have.
-        """
-        if self._process != os.getpid():
-            self._process, self._lock, self._paid = os.getpid(), threading.Lock(), Counter()
+def _check_reason(reason: str) -> str:
+    if not reason.strip():
+        raise ConfigError("a cap or a join must come with a reason; got none. Say why in a few words.")
+    return reason
 
 
-def _check_fingerprint(fingerprint: str) -> str:
-    if not re.fullmatch(f"[0-9a-f]{{{FINGERPRINT_DIGITS}}}", fingerprint):
-        raise ConfigError(
-            f"a fingerprint must be {FINGERPRINT_DIGITS} hexadecimal digits; got {len(fingerprint)} characters. "
-            "Use cloister.privacy.ledger.fingerprint."
-        )
-    return fingerprint
+def _check_delta(delta: float) -> float:
+    if not 0 <= delta < 1:
+        raise ConfigError(f"delta must be at least 0 and less than 1; got {delta}.")
+    return delta
 
 
 def _reopen(path: str) -> Ledger:
@@ -338,10 +300,6 @@ def _reopen(path: str) -> Ledger:
     return Ledger(path, create=False)
 
 
-def _reopen_session(ledger: Ledger, fingerprint: str, job: str, session: str, budget: Budget) -> LedgerSession:
-    """What a copy is: the same session without its payments."""
-    return LedgerSession(ledger=ledger, fingerprint=fingerprint, job=job, session=session, budget=budget)
-
-
-def _now() -> str:
+def read_clock() -> str:
+    """Return the time, as entries hold it."""
     return datetime.now(UTC).isoformat(timespec="microseconds")

@@ -6,27 +6,30 @@ from collections.abc import Sequence
 from math import sqrt
 
 from cloister.forecast.model import Forecast, PlanRequest, RoundNoise
+from cloister.job import Job
 from cloister.privacy.units import LeakageTable
 from cloister.protocols.feddp.published import AUTHORS_CODE
 from cloister.protocols.feddp.server import ServerData
 from cloister.protocols.feddp.settings import FeddpSettings
 from cloister.protocols.guided_sums.algorithm import GuidedSession
-from cloister.protocols.guided_sums.plan import measure_sums
+from cloister.protocols.guided_sums.plan import compare_sums, place_sums
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS
 from cloister.records import FloatArray
 
 
 def forecast_feddp(
-    agreed: GuidedSession[FeddpSettings], server: FloatArray, request: PlanRequest, leakage: LeakageTable
+    job: Job, agreed: GuidedSession[FeddpSettings], server: FloatArray, request: PlanRequest, leakage: LeakageTable
 ) -> Forecast:
     """Say what a job of FedDP-KMeans would do, cost and find."""
-    settings = agreed.agreement.settings
+    settings, placed = agreed.agreement.settings, place_sums(agreed)
     return Forecast(
         leakage=leakage,
         who_adds_noise=settings.placement.who_adds,
+        warnings=settings.placement.warnings,
         rounds_max=len(settings.slots),
-        traffic=measure_sums(agreed),
+        traffic=placed.traffic,
         round_noise=() if settings.client_level else estimate_noise(settings, server, request.numbers),
+        placements=compare_sums(job, agreed, placed),
         notes=_list_notes(settings),
         advice=_advise(settings),
     )

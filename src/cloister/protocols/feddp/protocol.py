@@ -94,7 +94,7 @@ class Feddp(GuidedClustering[FeddpSettings]):
         refuse_epsilons(job, request)
         agreed = self.agree(job, placeholder_directory(job), public)
         assert public.server is not None
-        return forecast_feddp(agreed, public.server, request, self.leakage(agreed))
+        return forecast_feddp(job, agreed, public.server, request, self.leakage(agreed))
 
 
 def _options_of(job: Job) -> FeddpOptions:

@@ -1,4 +1,4 @@
-"""The traffic of guided sums, counted with a hollow session."""
+"""The traffic of guided sums, counted with a hollow session; and what other placements of their noise would cost."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 from cloister.aggregation.seed_agreement import Ready
 from cloister.crypto.identity import SIGNATURE_BYTES
-from cloister.forecast.model import TrafficForecast
+from cloister.forecast.model import PlacementForecast, TrafficForecast
+from cloister.forecast.placements import PlacedNoise, Sightings, compare_placements
 from cloister.forecast.traffic import (
     HOLLOW_SESSION,
     HollowSession,
@@ -17,14 +18,41 @@ from cloister.forecast.traffic import (
     measure_star,
     scale_quorum,
 )
+from cloister.job import Job, NoiseOptions
 from cloister.privacy.placement import Aggregator
 from cloister.privacy.release import NoiseDuty
 from cloister.protocols.guided_sums.algorithm import GuidedSession
 from cloister.protocols.guided_sums.coordinator import NoBooks, coordinate
 from cloister.protocols.guided_sums.messages import Answer, Finish, Lead, Sign, Signed, make_codec
+from cloister.protocols.guided_sums.protocol import agree_on_sums
 from cloister.protocols.guided_sums.query import Idle
 from cloister.protocols.guided_sums.statements import Statements
 from cloister.roles import Message, Seat
+
+
+def place_sums(agreed: GuidedSession[Any]) -> PlacedNoise:
+    """Say who adds the noise of a session, how much of it is needed, and what is sent."""
+    settings = agreed.agreement.settings
+    return PlacedNoise(
+        placement=settings.placement,
+        target=settings.noise_in(settings.slots[-1]),
+        masks=agreed.agreement.masks,
+        traffic=measure_sums(agreed),
+    )
+
+
+def compare_sums(
+    job: Job, agreed: GuidedSession[Any], own: PlacedNoise, *, sightings: Sightings | None = None
+) -> tuple[PlacementForecast, ...]:
+    """Compare the choices of who adds the noise of a job; ``own`` is the job's own."""
+    agreement = agreed.agreement
+
+    def place(other: Job) -> PlacedNoise:
+        assert isinstance(other.protocol, NoiseOptions)
+        settings = replace(agreement.settings, placement=other.protocol.make_placement(len(other.parties)))
+        return place_sums(replace(agreed, agreement=agree_on_sums(other, settings, agreement.directory)))
+
+    return compare_placements(job, own, place, sightings=sightings)
 
 
 def measure_sums(agreed: GuidedSession[Any]) -> TrafficForecast:

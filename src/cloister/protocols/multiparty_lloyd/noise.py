@@ -1,7 +1,7 @@
 """The noise of a session, planned from public values before it starts.
 
 Each round releases one joint vector with one sensitivity: that of what one record can add by the plan's rule. The
-coordinator adds the noise once, to masked sums, or, with another placement, the parties add it.
+parties add the noise to what they mask or, with another placement, the coordinator adds it once, to masked sums.
 
 :func:`plan_noise` plans "Mask, Noise then Average" (thesis 7.2.4). The thesis adds Laplace noise with separate
 sensitivities to sums and counts and rounds it to the grid. Here noise is discrete, drawn exactly on the grid, and

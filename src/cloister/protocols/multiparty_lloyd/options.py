@@ -9,7 +9,13 @@ from msgspec import Meta
 from cloister.aggregation import MaskKind
 from cloister.job import Facts, Job, NoiseOptions, Options, SumOptions
 from cloister.job.model import MAX_COUNT
-from cloister.job.noise_options import PlacementKind, check_quorum, default_colluding_max, default_quorum
+from cloister.job.noise_options import (
+    PADS_MOST,
+    PlacementKind,
+    check_quorum,
+    default_colluding_max,
+    default_quorum,
+)
 from cloister.job.refusals import KeyPath, refuse, show_value
 from cloister.kmeans import assignment as assignments
 from cloister.protocols.multiparty_lloyd.agreement import Initialisation, StartBy
@@ -200,6 +206,10 @@ class NoisyOptions(NoiseOptions, frozen=True):
         """Whether the parties add up among themselves."""
         return self.topology == "ring"
 
+    def resolve_placement(self, parties: int) -> PlacementKind:
+        """Return who adds the noise; in a ring the parties, however many they are."""
+        return super().resolve_placement(min(parties, PADS_MOST) if self.in_ring else parties)
+
     def resolve_masks(self, parties: int) -> MaskKind:
         """Return what masks the sums; in a ring always double masks."""
         return "double" if self.in_ring else super().resolve_masks(parties)
@@ -230,7 +240,7 @@ class NoisyOptions(NoiseOptions, frozen=True):
                 what_to_do = 'Write topology = "ring" and noise = "laplace".'
                 refuse(path, 'come with topology = "ring"', '"joint" without it', what_to_do)
             return
-        if self.resolve_placement(len(job.parties)) == "aggregator":
+        if self.placement == "aggregator":
             must = 'be "local", "shared" or "joint" with topology = "ring"'
             refuse(path, must, '"aggregator"', "A ring has no server that could add noise.")
         if self.start_by == "coordinator":

@@ -11,7 +11,8 @@ import numpy as np
 from cloister.aggregation.seed_agreement import OpenSession, Ready
 from cloister.crypto import Stream
 from cloister.forecast.advice import STEADY
-from cloister.forecast.model import Forecast, PlanRequest, RoundNoise, TrafficForecast
+from cloister.forecast.model import Forecast, PlacementForecast, PlanRequest, RoundNoise, TrafficForecast
+from cloister.forecast.placements import PlacedNoise, compare_placements
 from cloister.forecast.traffic import (
     HOLLOW_SESSION,
     HollowSession,
@@ -29,7 +30,7 @@ from cloister.job import Job
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.placement import Aggregator
 from cloister.privacy.release import NoiseDuty
-from cloister.protocol import Clustering
+from cloister.protocol import Clustering, PublicInput, placeholder_directory
 from cloister.protocols import serverless
 from cloister.protocols.multiparty_lloyd import messages
 from cloister.protocols.multiparty_lloyd.agreement import Agreement, LloydSession
@@ -49,15 +50,35 @@ def forecast_rounds(
     """Forecast what a job would do and send, and how much noise a round has."""
     refuse_epsilons(job, request)
     agreement, noise = agreed.agreement, agreed.agreement.noise
+    traffic = measure_session(agreed)
     round_noise = () if noise is None else tuple(_estimate_noise(noise, number) for number in request.numbers)
     return Forecast(
         leakage=protocol.leakage(agreed),
         who_adds_noise=None if noise is None else noise.placement.who_adds,
+        warnings=() if noise is None else noise.placement.warnings,
         rounds_max=agreement.iterations,
-        traffic=measure_rounds(agreement) if agreed.terms is None else measure_ring(agreed.terms),
+        traffic=traffic,
         round_noise=round_noise,
+        placements=() if noise is None else _compare(protocol, job, _place(agreed, noise, traffic)),
         advice=_advise(protocol.name, round_noise, flaw="" if noise is None else noise.flaw),
         middleman=agreed.middleman,
+    )
+
+
+def _compare(protocol: Clustering[LloydSession], job: Job, own: PlacedNoise) -> tuple[PlacementForecast, ...]:
+    """Compare the choices of who adds the noise of a job; ``own`` is the job's own."""
+
+    def place(other: Job) -> PlacedNoise:
+        agreed = protocol.agree(other, placeholder_directory(other), PublicInput())
+        assert agreed.agreement.noise is not None
+        return _place(agreed, agreed.agreement.noise, measure_session(agreed))
+
+    return compare_placements(job, own, place)
+
+
+def _place(agreed: LloydSession, noise: NoisePlan, traffic: TrafficForecast) -> PlacedNoise:
+    return PlacedNoise(
+        placement=noise.placement, target=noise.targets[-1], masks=agreed.agreement.masks, traffic=traffic
     )
 
 
@@ -83,6 +104,11 @@ def _advise(protocol: str, noise: Sequence[RoundNoise], *, flaw: str) -> str:
             "of a column: use the synopsis, fewer rounds or a larger epsilon."
         )
     return said
+
+
+def measure_session(agreed: LloydSession) -> TrafficForecast:
+    """Return the traffic of a session, around a coordinator or in a ring."""
+    return measure_rounds(agreed.agreement) if agreed.terms is None else measure_ring(agreed.terms)
 
 
 def measure_rounds(agreement: Agreement) -> TrafficForecast:

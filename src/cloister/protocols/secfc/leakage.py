@@ -32,6 +32,8 @@ NOISE_PROTECTS = (
 )
 """What noise on revealed centres promises and what it does not; for the card."""
 
+WHO_ADDS_NOISE = "The coordinator codes the noise as records are coded; up to t clients learn nothing of it."
+
 _MEANINGS = {
     "distances": "the distance of every record to every centre, in every round",
     "shape": "all records up to one rotation, reflection and shift, after about d / (k - 1) rounds",

@@ -13,12 +13,13 @@ from cloister.crypto import TAG_BYTES, Identity, Stream
 from cloister.forecast.model import Forecast, PartyBytes, TrafficForecast
 from cloister.forecast.traffic import HOLLOW_SESSION, HollowSession, NoNoise, extend, measure, sum_up
 from cloister.privacy.accounting import Accountant
+from cloister.privacy.placement import Aggregator
 from cloister.privacy.release import NoiseDuty
 from cloister.protocols.secfc import messages
 from cloister.protocols.secfc.agreement import Coding, SecfcAgreement
 from cloister.protocols.secfc.coordinator import coordinate_secfc
 from cloister.protocols.secfc.layout import Layout
-from cloister.protocols.secfc.leakage import NOISE_PROTECTS, describe_leakage
+from cloister.protocols.secfc.leakage import NOISE_PROTECTS, WHO_ADDS_NOISE, describe_leakage
 from cloister.roles import Message
 from cloister.wire import Array
 
@@ -40,6 +41,8 @@ def forecast_secfc(agreement: SecfcAgreement, records: int, *, guessed: bool) ->
         )
     return Forecast(
         leakage=describe_leakage(agreement),
+        who_adds_noise=None if agreement.budget is None else WHO_ADDS_NOISE,
+        warnings=() if agreement.budget is None else Aggregator.warnings,
         rounds_max=agreement.rounds_max,
         traffic=measure_secfc(agreement, records),
         notes=(

@@ -25,7 +25,7 @@ from cloister.privacy.units import LeakageTable
 from cloister.protocol import CardMaker, Clustering, Explanation, Finding, OwnInput, PublicInput, placeholder_directory
 from cloister.protocols.secfc.agreement import SecfcAgreement, check_declared
 from cloister.protocols.secfc.coordinator import Outcome, coordinate_secfc
-from cloister.protocols.secfc.leakage import NOISE_PROTECTS, describe_leakage
+from cloister.protocols.secfc.leakage import NOISE_PROTECTS, WHO_ADDS_NOISE, describe_leakage
 from cloister.protocols.secfc.messages import CODEC
 from cloister.protocols.secfc.party import SecfcParty
 from cloister.protocols.secfc.plan import describe_code, forecast_secfc
@@ -214,7 +214,7 @@ def _limit_card(card: PrivacyCard) -> PrivacyCard:
         private=False,
         neighbours="one record's value replaced by another that leaves the labels of all rounds as they are",
         protects_against="Nobody is protected beyond what is said above.",
-        who_adds_noise="The coordinator codes the noise as records are coded; up to t clients learn nothing of it.",
+        who_adds_noise=WHO_ADDS_NOISE,
         scope=NOISE_PROTECTS,
     )
 

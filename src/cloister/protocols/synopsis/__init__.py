@@ -38,9 +38,10 @@ Rounds that turn out not to be needed are sent as zeros under the same masks and
 which these were, nor how many rounds of Lloyd's algorithm there were, unless it times the answers: an idle round takes
 parties less time. Who takes part and who drops out is public.
 
-Breaks if: this depends on who adds the noise (:mod:`cloister.privacy.placement`). By default, if more than
-``colluding_max`` parties collude. A coordinator that adds the noise must not see the centres, and with any one party's
-help it can remove noise and masks.
+Breaks if: this depends on who adds the noise (:mod:`cloister.privacy.placement`). By default the parties do. From three
+on they add shares of it, under double masks, which more than ``colluding_max`` of them can undo, with the coordinator
+or without; two add all of it each, and nobody can. Where the coordinator adds the noise (beyond 300 parties by
+default), it must never see the centres, and with any one party's help it can remove noise and masks.
 
 Dropouts: a party that misses a round is asked again in the next; what it was charged stays charged. The others go on,
 down to a quorum. If the leader is silent, the next in line replays what was stated and goes on. Behind each vector,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from cloister.crypto import Stream
 from cloister.forecast.advice import advise_case, describe_case, describe_goal, describe_loss, find_epsilon, is_enough
 from cloister.forecast.families import FAMILIES, Family, plant_cluster
 from cloister.forecast.model import Case, FamilyLoss, Forecast, PlanRequest, Range
+from cloister.forecast.placements import Sightings
 from cloister.forecast.trials import FULL, QUICK, WIDE, Effort, OnTrial, Reference, choose_epsilons, count_trials
 from cloister.forecast.visibility import Planter, Visibility, find_smallest_cluster
 from cloister.job import Job
@@ -28,7 +29,7 @@ from cloister.privacy.placement import Aggregator
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import EPSILON_MOST, Budget, LeakageTable
 from cloister.protocols.guided_sums.algorithm import GuidedSession, Rehearsal, rehearse
-from cloister.protocols.guided_sums.plan import measure_sums
+from cloister.protocols.guided_sums.plan import compare_sums, place_sums
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS
 from cloister.protocols.synopsis.pipeline import run_synopsis
 from cloister.protocols.synopsis.settings import Settings
@@ -50,13 +51,18 @@ def forecast_synopsis(
     if epsilons is None and (hasty or settings.dimensions > _COLUMNS_MOST):
         epsilons = ()
     cases = _try_cases(settings, request, choose_epsilons(settings.budget.epsilon, epsilons))
+    placed = place_sums(agreed)
     return Forecast(
         leakage=leakage,
         who_adds_noise=settings.placement.who_adds,
+        warnings=settings.placement.warnings,
         rounds_max=len(settings.slots),
-        traffic=measure_sums(agreed),
+        traffic=placed.traffic,
         what_runs=(_describe_route(settings, cases),),
         cases=cases,
+        placements=compare_sums(
+            job, agreed, placed, sightings=Sightings(cases=cases, noise_per_unit=partial(_noise_per_unit, settings))
+        ),
         notes=list_notes(settings, request),
         advice=advise(settings, cases),
     )
@@ -279,6 +285,13 @@ def _name_case(scaling: Scaling) -> str:
 def set_parties(settings: Settings, parties: int, records: int) -> Settings:
     """Return the settings with another number of parties, who place their noise as the job's do."""
     return replace(settings.scaled_to(parties), records=None if settings.records is None else records)
+
+
+def _noise_per_unit(settings: Settings, case: Case) -> float:
+    """Return the standard deviation of the noise of a case, over the number of its units."""
+    budget = replace(settings.budget, epsilon=case.epsilon)
+    noise_std = replace(set_parties(settings, case.parties, case.records), budget=budget).noise_std
+    return noise_std / (case.parties if settings.client_level else case.records)
 
 
 def _describe_route(settings: Settings, cases: Sequence[Case]) -> str:

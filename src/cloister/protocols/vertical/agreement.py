@@ -19,14 +19,18 @@ from cloister.lattice.noise import (
     statistical_flood_bits,
 )
 from cloister.lattice.packing import count_bytes
-from cloister.lattice.parameters import Load, Parameters
+from cloister.lattice.parameters import FAILURE_BITS, Load, Parameters
 from cloister.lattice.product_plan import JointLoad, ProductPlan, choose_product_plan
 from cloister.lattice.ring import PRIME_BITS
 from cloister.privacy.samplers import MAX_SCALE
 from cloister.protocols.guided_sums.settings import require
 from cloister.protocols.vertical.messages import LIMIT_BYTES, Stage, list_stages
 from cloister.protocols.vertical.noise import (
+    BOUNDS_OF_PAIR,
+    CHARGED_BITS_MOST,
+    ERRORS_FAILURE_BITS,
     STATISTICAL_BITS,
+    STATISTICAL_BITS_MOST,
     ChargedFlood,
     Flood,
     StatisticalFlood,
@@ -169,6 +173,37 @@ class VerticalAgreement:
         histogram = (HISTOGRAM,) if self.settings.start == "synopsis" else ()
         return (*histogram, *(f"Lloyd round {t + 1}" for t in range(self.settings.rounds_made)))
 
+    @property
+    def _rare_events(self) -> int:
+        """How many events a session has that each count as delta: a flood that shows something, a bound that fails."""
+        floods = 0 if self._pays_flood else 1 + self._smudgers
+        return self.answers * (floods + BOUNDS_OF_PAIR)
+
+    @cached_property
+    def distance_bits(self) -> int:
+        """B: each rare event has a probability below 2^-b, so that all together take what is kept of delta."""
+        if self.settings.budget is None:
+            return STATISTICAL_BITS
+        left = max(self.settings.rare_delta - 2.0**-ERRORS_FAILURE_BITS, 2.0**-200)
+        bits = max(STATISTICAL_BITS, ceil(log2(self._rare_events / left)))
+        most = CHARGED_BITS_MOST if self._pays_flood else STATISTICAL_BITS_MOST
+        least = self._rare_events * 2.0**-most / self.settings.delta_share
+        require(bits <= most, "delta", f"at least about {least:.2g} here", self.settings.budget.delta, "Raise delta.")
+        return bits
+
+    @property
+    def rare_delta(self) -> float:
+        """What rare events add to delta; `Settings.rare_delta` is kept for it. 0 without a budget."""
+        if self.settings.budget is None:
+            return 0.0
+        errors = 2.0**-ERRORS_FAILURE_BITS if self._pays_flood else 0.0
+        return self._rare_events * 2.0**-self.distance_bits + errors
+
+    @property
+    def _failure_bits(self) -> int:
+        """Of each of the sixteen events that one number's bounds rest on."""
+        return self.distance_bits + FAILURE_BITS - STATISTICAL_BITS
+
     @cached_property
     def load(self) -> Load:
         """What the answers add up."""
@@ -178,6 +213,7 @@ class VerticalAgreement:
             weight_max=self.settings.weight_max,
             key_holders=len(self.key_holders),
             public_key=not self.is_seeded,
+            failure_bits=self._failure_bits,
         )
 
     @cached_property
@@ -192,8 +228,9 @@ class VerticalAgreement:
             sum_max=settings.sum_max,
             factor_max=settings.weight_max,
             key_holders=len(self.key_holders),
+            failure_bits=self._failure_bits,
         )
-        return choose_product_plan(load, smudge_distance_bits=STATISTICAL_BITS, smudgers=1 + self._smudgers)
+        return choose_product_plan(load, smudge_distance_bits=self.distance_bits, smudgers=1 + self._smudgers)
 
     @cached_property
     def parameters(self) -> Parameters:
@@ -208,7 +245,7 @@ class VerticalAgreement:
                 return chosen
             return choose_parameters(self.load, flood_std_min=max(self._least_flood_std, 2 * hint_std))
         # Each key holder's smudge hides as much as Alice's flood does, and all of them are added to it.
-        return choose_parameters(self.load, flood_distance_bits=STATISTICAL_BITS + self._smudgers.bit_length())
+        return choose_parameters(self.load, flood_distance_bits=self.distance_bits + self._smudgers.bit_length())
 
     @property
     def key_parameters(self) -> Parameters:
@@ -239,8 +276,8 @@ class VerticalAgreement:
     def smudge_bits(self) -> int:
         """How wide noise must be to hide an answer's errors; under a collective key each holder adds as much."""
         if self.plan is not None:
-            return ceil(log2(self.plan.error_bound)) + STATISTICAL_BITS
-        return statistical_flood_bits(self.parameters, self.load, STATISTICAL_BITS)
+            return ceil(log2(self.plan.error_bound)) + self.distance_bits
+        return statistical_flood_bits(self.parameters, self.load, self.distance_bits)
 
     @property
     def _pays_flood(self) -> bool:
@@ -270,8 +307,8 @@ class VerticalAgreement:
 
     @property
     def answers(self) -> int:
-        """The most numbers that are decrypted in a session."""
-        return len(self.queries) * self.longest_answer
+        """How many numbers are decrypted in a session."""
+        return sum(self.settings.lengths)
 
     @property
     def largest_message_bytes(self) -> int:

@@ -130,50 +130,47 @@ class ComputingParty(VerticalParty):
         if self._public is None:
             self._cells = self.codebooks.alice.assign(self._columns)
             self._public, self._receiver = open_receiver(self._agreement, self._session, self._posts, self._prepared)
-        self._take_uploads(opened)
         if opened.stage.kind == "upload":
+            self._take_uploads(opened)
             return Said()
         totals = self._read_decryptions(opened)
         if opened.stage.kind == "finish":
             self._finished, self._found = True, self.inquiry.finding
-            assert totals is not None
-            assert self._found is not None
+            assert totals is not None  # a decryption comes before
+            assert self._found is not None  # that was the last pass
             return Said(post=encode(pack_result(totals, self._found)))
         raw = encode(Asked(state_query(self.inquiry.query), self._compute()))
         post = None if totals is None else pack_totals(totals)
         return Said(post=post, letters=dict.fromkeys(self._agreement.key_holders, raw))
 
     def _take_uploads(self, opened: Opened) -> None:
-        """Read the encrypted cells that have come."""
+        """Read the encrypted cells that have come: of the stage before, in which all holders send some."""
         assert self._receiver is not None
-        schedule = self._agreement.schedule
-        for stage in sorted({stage for stage, _ in opened.letters if schedule[stage].kind == "upload"}):
-            raws = [
-                opened.letters[stage, holder]
-                for holder in self._agreement.encrypted
-                if (stage, holder) in opened.letters
-            ]
-            self._receiver.take(raws, schedule[stage].index)
+        raws, before = opened.list_latest(), self._agreement.schedule[opened.number - 1]
+        if before.kind == "upload":
+            self._receiver.take([raws[holder] for holder in self._agreement.encrypted if holder in raws], before.index)
 
     def _read_decryptions(self, opened: Opened) -> IntArray | None:
         """Put the key holders' answers together, and go one step further."""
         agreement, inquiry = self._agreement, self.inquiry
         if opened.stage.kind == "compute" and opened.stage.index == 0:
+            self._take_uploads(opened)
             return None
         if self._answer is None:
             raise RemoteProtocolError("decryptions must follow an answer; there was none.")
-        senders = sorted(sender for _, sender in opened.letters)
-        if len(senders) != agreement.decryptors or not set(senders) <= set(agreement.key_holders):
-            raise RemoteProtocolError(f"{agreement.decryptors} key holders must have decrypted; got {len(senders)}.")
-        raws = [raw for (_, sender), raw in sorted(opened.letters.items(), key=lambda item: item[0][1])]
+        letters = opened.list_latest()
+        if len(letters) != agreement.decryptors:
+            raise RemoteProtocolError(f"{agreement.decryptors} key holders must have decrypted; got {len(letters)}.")
         parameters, length = agreement.parameters, inquiry.query.length
         if agreement.is_collective:
-            shares = [unpack_share(raw, parameters, length=length, members=tuple(senders)) for raw in raws]
+            members = tuple(letters)
+            shares = [unpack_share(raw, parameters, length=length, members=members) for raw in letters.values()]
             total = np.array(combine_decryptions(self._answer, shares), dtype=np.int64)
         else:
-            total = unpack_totals(raws[0], length=length, most=parameters.plaintext_modulus)
+            (raw,) = letters.values()
+            total = unpack_totals(raw, length=length, modulus=parameters.plaintext_modulus)
         self._answer = None
-        self._totals.append(total)
+        self._totals = (*self._totals, total)
         inquiry.go_on(total)
         return total
 

@@ -36,6 +36,8 @@ from cloister.records import IntArray
 from cloister.wire import Array
 
 SEED_BYTES = 32
+COMMITMENT_BYTES = 32
+_WEIGHT_MOST = 2.0**40  # of a cell or a cluster: there are fewer than 2^32 records
 _WORD_BITS = 64
 _SQUARES = 2  # arrays in one share of a key for products
 
@@ -89,24 +91,50 @@ def encode(content: Struct) -> bytes:
     return msgspec.msgpack.encode(content)
 
 
+def decode(raw: bytes, kind: type[Content]) -> Content:
+    """Read a structured content.
+
+    Raises
+    ------
+    RemoteProtocolError
+        If the bytes are anything else.
+    """
+    try:
+        return msgspec.msgpack.decode(raw, type=kind)
+    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError, MemoryError):
+        raise RemoteProtocolError(f"the content of a box must be a {kind.__name__}; it is not.") from None
+
+
 def decode_prepared(raw: bytes) -> Prepared:
     """Read what a party sends first."""
-    return _decode(raw, Prepared)
+    return decode(raw, Prepared)
+
+
+def check_prepared(prepared: Prepared, agreement: VerticalAgreement, author: int) -> None:
+    """Refuse what a party sends first unless it has what its roles ask for: a codebook, a commitment to coins."""
+    makes = author == agreement.computing or author in agreement.encrypted
+    commits = agreement.is_collective and author in agreement.key_holders
+    length = COMMITMENT_BYTES if commits else 0
+    if (prepared.codebook is not None) != makes or len(prepared.commitment or b"") != length:
+        raise RemoteProtocolError(
+            f"party {author} must post {'a codebook' if makes else 'no codebook'} and a commitment of {length} bytes; "
+            "it posted something else."
+        )
 
 
 def decode_keys(raw: bytes) -> PostedKeys:
     """Read a public key or a share of one."""
-    return _decode(raw, PostedKeys)
+    return decode(raw, PostedKeys)
 
 
 def decode_asked(raw: bytes) -> Asked:
     """Read what is to be decrypted."""
-    return _decode(raw, Asked)
+    return decode(raw, Asked)
 
 
 def decode_result(raw: bytes) -> PostedResult:
     """Read the last totals and the result."""
-    return _decode(raw, PostedResult)
+    return decode(raw, PostedResult)
 
 
 def pack_codebook(codebook: Codebook) -> PostedCodebook:
@@ -127,10 +155,11 @@ def unpack_codebook(posted: PostedCodebook, settings: Settings, party: int) -> C
     reps = np.ascontiguousarray(posted.reps.to_numpy(np.float64, shape.cells, shape.columns))
     weights = posted.weights.to_numpy(np.float64, shape.cells)
     on_grid = bool((np.abs(reps) <= 1.0).all()) and np.array_equal(reps * units, np.rint(reps * units))
-    if not on_grid or not (weights > 0).all() or not 0 <= posted.variance < np.inf or posted.bins != shape.bins:
+    sized = bool((weights > 0).all() and (weights <= _WEIGHT_MOST).all())
+    if not on_grid or not sized or not 0 <= posted.variance <= 4 * shape.columns or posted.bins != shape.bins:
         raise RemoteProtocolError(
             "a codebook must have the agreed cells, representatives on the agreed grid within the bounds, positive "
-            "weights and a finite variance; it does not."
+            "weights and a variance that the bounds allow; it does not."
         )
     most = settings.residual_most if party != ALICE else 0
     allowed = settings.is_exact and most > 0 if radius is None else radius <= most and radius.is_integer()
@@ -163,7 +192,8 @@ def unpack_result(posted: PostedResult, settings: Settings) -> VerticalFinding:
     centres = np.ascontiguousarray(posted.centres.to_numpy(np.float64, k, settings.dimensions))
     weights = np.ascontiguousarray(posted.weights.to_numpy(np.float64, k))
     inside = (np.abs(centres) <= 1).all() and len(np.unique(centres, axis=0)) == k
-    if not inside or (weights < 0).any() or not isfinite(posted.weight_noise) or not isfinite(posted.centre_noise):
+    sized = (weights >= 0).all() and (weights <= _WEIGHT_MOST).all()
+    if not inside or not sized or not isfinite(posted.weight_noise) or not isfinite(posted.centre_noise):
         raise RemoteProtocolError(
             "a result must have different centres within the bounds, weights of at least 0 and finite noise; it does "
             "not."
@@ -231,19 +261,12 @@ def pack_totals(totals: IntArray) -> bytes:
     return pack_words(totals.astype(np.int64).view(np.uint64), _WORD_BITS)
 
 
-def unpack_totals(raw: bytes, *, length: int, most: int) -> IntArray:
-    """Read so many integers, none larger than ``most`` in magnitude."""
+def unpack_totals(raw: bytes, *, length: int, modulus: int) -> IntArray:
+    """Read so many integers, centred modulo the plaintext modulus."""
     totals = unpack_words(raw, _WORD_BITS, (length,)).view(np.int64)
-    if (totals > most).any() or (totals < -most).any():
+    if (totals > modulus // 2).any() or (totals < -(modulus // 2)).any():
         raise RemoteProtocolError("totals must lie within the plaintext modulus; some do not.")
     return totals
-
-
-def _decode(raw: bytes, kind: type[Content]) -> Content:
-    try:
-        return msgspec.msgpack.decode(raw, type=kind)
-    except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError, MemoryError):
-        raise RemoteProtocolError(f"the content of a box must be a {kind.__name__}; it is not.") from None
 
 
 # --- keys -------------------------------------------------------------------------------------------------------------
@@ -270,9 +293,9 @@ def read_coins(
         If a holder has opened something other than its commitment, or nothing.
     """
     holders = agreement.key_holders
-    commitments = [prepared[holder].commitment or b"" for holder in holders]
     if set(openings) != set(holders):
         raise RemoteProtocolError("every key holder must reveal its coins; not all did.")
+    commitments = [prepared[holder].commitment or b"" for holder in holders]
     return combine_tosses(session, commitments, [openings[holder] for holder in holders])
 
 

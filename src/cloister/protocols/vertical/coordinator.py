@@ -88,7 +88,7 @@ def coordinate_vertical(agreement: VerticalAgreement, *, session: bytes) -> Coor
     for number, stage in enumerate(schedule):
         members = present[: agreement.decryptors] if stage.kind == "decrypt" else stage.members
         turns: dict[int, Message] = {party: boxes.hand_out(party, stage=number, members=members) for party in members}
-        answers = yield Ask(label=stage.label, requests=turns, check=_check_done(parties, number, stage), steps=steps)
+        answers = yield Ask(label=stage.label, requests=turns, check=_check_done(number, stage), steps=steps)
         done = {party: reply for party, reply in sorted(answers.items()) if isinstance(reply, Done)}
         if stage.kind == "attend":
             present = tuple(done)
@@ -116,17 +116,16 @@ def _require_all(missing: list[int], label: str) -> None:
         )
 
 
-def _check_done(parties: int, number: int, stage: Stage) -> Callable[[int, Message], None]:
+def _check_done(number: int, stage: Stage) -> Callable[[int, Message], None]:
     def check(party: int, reply: Message) -> None:
         if not isinstance(reply, Done):
             raise RemoteProtocolError(f"party {party} must answer with Done; got {type(reply).__name__}.")
         recipients = [letter.recipient for letter in reply.letters]
         own = all(letter.sender == party and letter.stage == number for letter in reply.letters)
-        others = all(1 <= recipient <= parties and recipient != party for recipient in recipients)
-        if not own or not others or len(set(recipients)) != len(recipients):
+        if not own or sorted(recipients) != sorted(stage.readers_of(party)) or (reply.post is None) is stage.posting:
             raise RemoteProtocolError(
-                f"party {party} must write its own letters while {stage.label}, at most one to each other party; it "
-                "did not."
+                f"party {party} must write its own letters while {stage.label}, one to each that the schedule names, "
+                "and post where it says so; it did not."
             )
 
     return check

@@ -18,7 +18,6 @@ from cloister.numeric import FixedPoint
 from cloister.privacy.calibration import rho_for
 from cloister.privacy.costs import epsilon_of_rho
 from cloister.privacy.simulation_sampler import SimulationSampler
-from cloister.privacy.units import Budget
 from cloister.protocols.vertical.rehearsal import rehearse_vertical
 from cloister.protocols.vertical.settings import Settings
 from cloister.records import FloatArray
@@ -116,10 +115,10 @@ class Forecaster:
     def _shrink(self, whole: Settings) -> Settings:
         """Return the settings of a trial: relative to the records, its noise is the job's."""
         assert whole.budget is not None
-        rho = rho_for(whole.budget) * (whole.records / self._tried) ** 2
-        delta = whole.budget.delta
-        epsilon = epsilon_of_rho(min(rho, max(_RHO_MOST, rho_for(whole.budget))), delta)
-        return replace(whole, budget=Budget(epsilon=epsilon, delta=delta), records=self._tried)
+        budget = whole.noise_budget
+        rho = rho_for(budget) * (whole.records / self._tried) ** 2
+        epsilon = epsilon_of_rho(min(rho, max(_RHO_MOST, rho_for(budget))), budget.delta)
+        return replace(whole, budget=replace(whole.budget, epsilon=epsilon), records=self._tried)
 
     def _run_family(self, family: Family, small: Settings) -> tuple[list[Reference], list[FloatArray]]:
         """Run one family. Even clusters: the same records under new noise, for the spread. Others: new records."""

@@ -75,8 +75,7 @@ class HolderParty(VerticalParty):
         self._public: PublicKeys | None = None
         self._sender: Sender | None = None
         self._products: RelinearisationHolder | None = None
-        self._guard = DecryptionGuard(max(1, self._agreement.answers))
-        self._received: dict[int, bytes] = {}  # key shares, by sender
+        self._guard = DecryptionGuard(self._agreement.answers)
         self._asked: tuple[int, bytes] | None = None  # what we are to decrypt next, and in which pass
 
     def close(self) -> None:
@@ -100,7 +99,8 @@ class HolderParty(VerticalParty):
         return self._toss.commitment
 
     def _do(self, opened: Opened) -> Said:
-        self._take_letters(opened)
+        if self._own_split is not None:
+            self._points = self._read_points(opened, self._own_split)
         actions: dict[str, Callable[[Opened], Said]] = {
             "reveal": self._reveal,
             "keys": self._make_keys,
@@ -114,7 +114,11 @@ class HolderParty(VerticalParty):
         action = actions.get(opened.stage.kind)
         if action is None:
             raise RemoteProtocolError(f"a holder has no part in the stage {opened.stage.kind!r}; it was given one.")
-        return action(opened)
+        said = action(opened)
+        if self._points is not None and self._own_split is not None:
+            self._own_split.fill(0)
+            self._own_split = None
+        return said
 
     def _reveal(self, _: Opened) -> Said:
         assert self._toss is not None
@@ -122,18 +126,16 @@ class HolderParty(VerticalParty):
 
     def _read_progress(self, posts: Mapping[int, bytes]) -> None:
         settings, schedule = self._agreement.settings, self._agreement.schedule
-        most, lengths = self._agreement.parameters.plaintext_modulus, settings.lengths
-        totals, found = [], self._found
+        modulus, lengths = self._agreement.parameters.plaintext_modulus, settings.lengths
         for number, raw in sorted(posts.items()):
             stage = schedule[number]
             if stage.kind == "finish":
                 posted = decode_result(raw)
-                totals.append(unpack_totals(posted.totals, length=lengths[-1], most=most))
-                found = unpack_result(posted, settings)
-            elif stage.index:
-                totals.append(unpack_totals(raw, length=lengths[stage.index - 1], most=most))
-        self._totals += totals
-        self._found = found
+                self._found = unpack_result(posted, settings)
+                totals = unpack_totals(posted.totals, length=lengths[-1], modulus=modulus)
+            else:
+                totals = unpack_totals(raw, length=lengths[stage.index - 1], modulus=modulus)
+            self._totals = (*self._totals, totals)
 
     def _finish(self, _: Opened) -> Said:
         if self._found is None:
@@ -145,12 +147,12 @@ class HolderParty(VerticalParty):
     def _make_keys(self, _: Opened) -> Said:
         """Draw our secret; post the public key, or our share of it; share our share if a threshold was agreed on."""
         agreement, parameters = self._agreement, self._agreement.key_parameters
-        keys = SecretKeys.generate(parameters, 1, self._private)
         letters: dict[int, bytes] = {}
-        if agreement.is_collective:
-            seed = read_coins(agreement, self._session, find_posts(agreement, self._posts, "reveal"), self._prepared)
+        coins = self._read_coins() if agreement.is_collective else None
+        keys = SecretKeys.generate(parameters, 1, self._private)
+        if coins is not None:
             posted = PostedKeys(
-                None, pack_residues(make_public_share(keys, seed=seed, stream=self._private), parameters.primes)
+                None, pack_residues(make_public_share(keys, seed=coins, stream=self._private), parameters.primes)
             )
             if agreement.threshold is not None:
                 split = split_keys(
@@ -168,12 +170,15 @@ class HolderParty(VerticalParty):
         self._keys = keys
         return Said(post=encode(posted), letters=letters)
 
+    def _read_coins(self) -> bytes:
+        """Return the seed that the key holders tossed coins for."""
+        openings = find_posts(self._agreement, self._posts, "reveal")
+        return read_coins(self._agreement, self._session, openings, self._prepared)
+
     def _share_product_key(self, _: Opened) -> Said:
         """First round of the key for products, over the coins that were tossed."""
         assert self._keys is not None
-        openings = find_posts(self._agreement, self._posts, "reveal")
-        seed = read_coins(self._agreement, self._session, openings, self._prepared)
-        self._products = RelinearisationHolder(self._keys, seed=seed, stream=self._private)
+        self._products = RelinearisationHolder(self._keys, seed=self._read_coins(), stream=self._private)
         return Said(post=pack_round_share(self._agreement, self._products.share_first()))
 
     def _combine_product_key(self, _: Opened) -> Said:
@@ -197,29 +202,23 @@ class HolderParty(VerticalParty):
             )
         return Said(letters={self._agreement.computing: self._sender.encrypt_upload(opened.stage.index)})
 
-    def _take_letters(self, opened: Opened) -> None:
-        """Keep what other key holders sent us of their secrets.
+    def _read_points(self, opened: Opened, own: Residues) -> ThresholdKeys:
+        """Return our point of the common secret, from what all key holders sent us of theirs.
 
-        With all of them we have our point of the common secret. What we have had before is passed over.
+        It comes with our first turn after keys were made; whatever is repeated later is passed over.
         """
-        agreement = self._agreement
-        for (stage, sender), raw in sorted(opened.letters.items()):
-            is_share = agreement.schedule[stage].kind == "keys" and sender in agreement.key_holders
-            if is_share and self._points is None:
-                self._received[sender] = raw
-        if self._received and len(self._received) == len(agreement.key_holders) - 1:
-            assert agreement.threshold is not None
-            parameters = agreement.key_parameters
-            shape = (1, len(parameters.primes), parameters.degree)
-            assert self._own_split is not None
-            shares = [
-                self._own_split if holder == self.number else unpack_residues(self._received[holder], parameters, shape)
-                for holder in agreement.key_holders
-            ]
-            self._points = ThresholdKeys(parameters, shares, number=self._place, threshold=agreement.threshold)
-            self._received.clear()
-            self._own_split.fill(0)
-            self._own_split = None
+        agreement, parameters = self._agreement, self._agreement.key_parameters
+        sent = {
+            sender: raw for (stage, sender), raw in opened.letters.items() if agreement.schedule[stage].kind == "keys"
+        }
+        if len(sent) != len(agreement.key_holders) - 1:
+            raise RemoteProtocolError("every key holder's share must come with our turn after keys; not all did.")
+        shape = (1, len(parameters.primes), parameters.degree)
+        shares = [
+            own if holder == self.number else unpack_residues(sent[holder], parameters, shape)
+            for holder in agreement.key_holders
+        ]
+        return ThresholdKeys(parameters, shares, number=self._place, threshold=self._agreement.decryptors)
 
     def _attend(self, opened: Opened) -> Said:
         """Say that we are there, and keep what we shall be asked to decrypt."""
@@ -258,11 +257,6 @@ class HolderParty(VerticalParty):
     def _read_asked(self, opened: Opened) -> tuple[tuple[Part, ...], LweBatch | SmallLweBatch]:
         """Return what is to be paid for, and what is to be decrypted, of the answer that belongs to this stage."""
         agreement, index = self._agreement, opened.stage.index
-        if len(opened.members) != agreement.decryptors or self.number not in opened.members:
-            raise RemoteProtocolError(
-                f"{agreement.decryptors} key holders must decrypt an answer, this one among them; the relay names "
-                f"{len(opened.members)}."
-            )
         found = self._find_asked(opened)
         if found is None or found[0] != index:
             raise RemoteProtocolError("an answer must come before it is decrypted, and is decrypted once; none did.")
@@ -278,8 +272,7 @@ class HolderParty(VerticalParty):
 
     def _open(self, batch: SmallLweBatch, pay: Callable[[], IntArray]) -> IntArray:
         """Return the plaintexts with our share of the noise, centred."""
-        if self._keys is None:
-            raise RemoteProtocolError("a key must be made before anything is decrypted; it was not.")
+        assert self._keys is not None
         self._guard.admit(batch.masks.view(np.uint32))
         noise, t = pay(), self._agreement.parameters.plaintext_modulus
         exact = np.array(decrypt_lwe(self._keys, batch), dtype=np.int64)
@@ -298,8 +291,7 @@ class HolderParty(VerticalParty):
                 guard=self._guard,
                 noise=noise,
             )
-        if self._points is None:
-            raise RemoteProtocolError("every key holder's share must have come before decryption; not all did.")
+        assert self._points is not None
         members = [agreement.key_holders.index(member) for member in opened.members]
         return share_threshold_decryption(
             self._points,

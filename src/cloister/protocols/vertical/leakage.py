@@ -13,6 +13,12 @@ from cloister.protocols.vertical.settings import Settings
 
 SOURCE = "docs/proofs/vertical.md"
 LABELS_SOURCE = "docs/proofs/vertical-labels.md"
+SEMI_HONEST = (
+    "Vertical sessions assume semi-honest parties: a computing party that asks for masks of its own choice instead of "
+    "its answer's reads the key holders' secret key, whatever noise and smudging are added, and with it all encrypted "
+    "columns."
+)
+"""Said in these words on the card, in SECURITY.md and in docs/proofs/collective-keys.md."""
 _MEANINGS = {
     "columns": "the columns of each single party, and which records are in which of its cells",
     "sums": "counts and sums of clusters, and the joint histogram, without noise",
@@ -77,7 +83,7 @@ def describe_break(agreement: VerticalAgreement) -> str:
         said += _describe_noise_break(agreement)
     return said + (
         "Nothing is promised against parties that deviate from the protocol: a holder that encrypts anything but "
-        "indicators, or a computing party with other weights, can learn more."
+        f"indicators, or a computing party with other weights, can learn more. {SEMI_HONEST}"
     )
 
 
@@ -93,7 +99,7 @@ def find_replacement_epsilon(settings: Settings) -> float | None:
     """Return the cost of changing the values of a record that is known to be there; None without a budget."""
     if settings.budget is None:
         return None
-    return epsilon_of_rho(settings.replacement_rho + 4 * settings.flood_rho, settings.budget.delta)
+    return epsilon_of_rho(settings.replacement_rho + 4 * settings.flood_rho, settings.noise_budget.delta)
 
 
 def describe_who_adds_noise(placement: Shared) -> str:

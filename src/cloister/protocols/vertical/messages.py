@@ -113,12 +113,23 @@ class Stage:
         Who has a turn.
     label
         In words, for progress and errors.
+    posting
+        Whether every member posts something.
+    writers, readers
+        Which members write letters, one to each reader but themselves.
     """
 
     kind: Kind
     index: int
     members: tuple[int, ...]
     label: str
+    posting: bool = False
+    writers: tuple[int, ...] = ()
+    readers: tuple[int, ...] = ()
+
+    def readers_of(self, writer: int) -> frozenset[int]:
+        """Return whom one party writes to."""
+        return frozenset(self.readers) - {writer} if writer in self.writers else frozenset()
 
 
 def list_stages(
@@ -146,25 +157,52 @@ def list_stages(
     collective, threshold, joint
         Whether the key is shared, whether some of its holders may be absent, whether cells are joint ones.
     """
-    everyone = tuple(range(1, parties + 1))
-    stages = [Stage(kind="prepare", index=0, members=everyone, label="preparing")]
+    everyone, alice = tuple(range(1, parties + 1)), (computing,)
+    stages = [Stage(kind="prepare", index=0, members=everyone, label="preparing", posting=True)]
+
+    def add_posting(kind: Kind, label: str, writers: tuple[int, ...] = ()) -> None:
+        stages.append(
+            Stage(kind=kind, index=0, members=key_holders, label=label, posting=True, writers=writers, readers=writers)
+        )
+
     if collective:
-        stages.append(Stage(kind="reveal", index=0, members=key_holders, label="tossing coins"))
-    stages.append(Stage(kind="keys", index=0, members=key_holders, label="making keys"))
+        add_posting("reveal", "tossing coins")
+    add_posting("keys", "making keys", writers=key_holders if threshold else ())
     if collective and joint:
-        stages.append(Stage(kind="relinearise", index=0, members=key_holders, label="making keys for products"))
-        stages.append(Stage(kind="combine", index=0, members=key_holders, label="joining keys for products"))
+        add_posting("relinearise", "making keys for products")
+        add_posting("combine", "joining keys for products")
     senders = tuple(sorted({*encrypted, computing}))
     stages += [
-        Stage(kind="upload", index=i, members=senders, label=f"encrypting columns ({i + 1} of {uploads})")
+        Stage(
+            kind="upload",
+            index=i,
+            members=senders,
+            label=f"encrypting columns ({i + 1} of {uploads})",
+            writers=encrypted,
+            readers=alice,
+        )
         for i in range(uploads)
     ]
     for i, name in enumerate(queries):
-        stages.append(Stage(kind="compute", index=i, members=(computing,), label=f"{name}: computing on ciphertexts"))
+        label = f"{name}: computing on ciphertexts"
+        stages.append(
+            Stage(
+                kind="compute",
+                index=i,
+                members=alice,
+                label=label,
+                posting=i > 0,
+                writers=alice,
+                readers=key_holders,
+            )
+        )
         if threshold:
             stages.append(Stage(kind="attend", index=i, members=key_holders, label=f"{name}: attendance"))
-        stages.append(Stage(kind="decrypt", index=i, members=key_holders, label=f"{name}: decrypting"))
-    stages.append(Stage(kind="finish", index=0, members=(computing,), label="reading the last totals"))
+        label = f"{name}: decrypting"
+        stages.append(
+            Stage(kind="decrypt", index=i, members=key_holders, label=label, writers=key_holders, readers=alice)
+        )
+    stages.append(Stage(kind="finish", index=0, members=alice, label="reading the last totals", posting=True))
     others = tuple(party for party in everyone if party != computing)
     stages.append(Stage(kind="close", index=0, members=others, label="distributing the result"))
     return tuple(stages)

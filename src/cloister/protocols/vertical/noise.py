@@ -26,7 +26,11 @@ from cloister.protocols.vertical.settings import Settings
 from cloister.records import IntArray
 
 STATISTICAL_BITS = 40
-_FAILURE_LOG = 60 * log(2)  # the bound on a record's errors fails for one record with probability below 2^-60
+"""What is not charged happens, or shows, with a probability of 2^-40 per number at most; rarer for a smaller delta."""
+STATISTICAL_BITS_MOST, CHARGED_BITS_MOST = 64, 57  # beyond, a Gaussian flood's own tail would count
+BOUNDS_OF_PAIR = 2  # an answer's bounds must hold for both of two neighbouring inputs
+ERRORS_FAILURE_BITS = 60
+_FAILURE_LOG = ERRORS_FAILURE_BITS * log(2)  # for one record's errors
 
 
 def draw_share(settings: Settings, parts: Sequence[Part], sampler: Sampler) -> IntArray:
@@ -51,7 +55,13 @@ def pay_share(settings: Settings, parts: Sequence[Part], duty: NoiseDuty | None)
 
 @dataclass(frozen=True, kw_only=True)
 class StatisticalFlood:
-    """Uniform noise in +-2^bits on every number of an answer."""
+    """Uniform noise in +-2^bits on every number of an answer.
+
+    Privacy
+    -------
+    The number's error e is hidden but for a probability of |e| / 2^bits, which counts as delta: floods of all errors up
+    to |e| are the same within a common interval (docs/proofs/vertical.md, claim 13).
+    """
 
     bits: int
 

@@ -12,6 +12,7 @@ from cloister.protocols.vertical.codebook import Codebook, Codebooks
 from cloister.protocols.vertical.codebook_makers import make_alice_codebook, make_holder_codebook
 from cloister.protocols.vertical.contents import (
     Prepared,
+    check_prepared,
     decode_prepared,
     encode,
     pack_codebook,
@@ -44,7 +45,7 @@ class VerticalParty(RelayedParty):
         self._own_codebook: Codebook | None = None
         self._prepared: dict[int, Prepared] = {}
         self._codebooks: Codebooks | None = None
-        self._totals: list[IntArray] = []
+        self._totals: tuple[IntArray, ...] = ()
         self._found: VerticalFinding | None = None
 
     @property
@@ -62,13 +63,13 @@ class VerticalParty(RelayedParty):
     @property
     def released_totals(self) -> tuple[IntArray, ...]:
         """The noisy numbers of each pass that this party has read."""
-        return tuple(self._totals)
+        return self._totals
 
     @property
     def codebooks(self) -> Codebooks:
-        """All parties' codebooks."""
+        """All parties' codebooks; they come with our first turn after they were made."""
         if self._codebooks is None:
-            raise RemoteProtocolError("all codebooks must have come before they are used; they have not.")
+            raise LocalProtocolError("codebooks must have come before they are used; they have not.")
         return self._codebooks
 
     def _act(self, opened: Opened) -> Said:
@@ -105,23 +106,18 @@ class VerticalParty(RelayedParty):
         return None
 
     def _read_posts(self, opened: Opened) -> None:
-        """Take what is new out of the posts; nothing is kept unless all of it can be read.
-
-        Posts that we already have are skipped: the relay repeats them until it knows that we have them.
-        """
+        """Take what is new out of the posts. What all have prepared comes together, with our first turn after it."""
         schedule = self._agreement.schedule
-        fresh = {place: raw for place, raw in sorted(opened.posts.items()) if place not in self._posts}
-        prepared = {
-            author: decode_prepared(raw)
-            for (stage, author), raw in fresh.items()
-            if schedule[stage].kind == "prepare" and author != self.number
-        }
-        prepared = self._prepared | prepared
-        if self._codebooks is None and len(prepared) == self._agreement.parties:
-            self._codebooks = self._gather_codebooks(prepared)
-        self._read_progress({stage: raw for (stage, author), raw in fresh.items() if self._is_progress(stage, author)})
-        self._prepared = prepared
-        self._posts.update(fresh)
+        posted = {author: raw for (stage, author), raw in opened.posts.items() if schedule[stage].kind == "prepare"}
+        if self._codebooks is None:
+            if len(posted) != self._agreement.parties - 1:
+                raise RemoteProtocolError("what all parties prepared must come before anything else; some is missing.")
+            prepared = {author: decode_prepared(raw) for author, raw in posted.items()}
+            for author, own in prepared.items():
+                check_prepared(own, self._agreement, author)
+            self._prepared = self._prepared | prepared
+            self._codebooks = self._gather_codebooks(self._prepared)
+        self._read_progress({n: raw for (n, author), raw in opened.posts.items() if self._is_progress(n, author)})
 
     def _is_progress(self, stage: int, author: int) -> bool:
         """Whether a post is the computing party's, with totals or with the result."""
@@ -139,8 +135,7 @@ class VerticalParty(RelayedParty):
                 assert self._own_codebook is not None
                 return self._own_codebook
             posted = prepared[party].codebook
-            if posted is None:
-                raise RemoteProtocolError(f"party {party} must post its codebook; it did not.")
+            assert posted is not None  # `check_prepared` has seen to it
             return unpack_codebook(posted, agreement.settings, place)
 
         holders = tuple(gather(party, place) for place, party in enumerate(agreement.encrypted))

@@ -12,7 +12,7 @@ from cloister.job import Job
 from cloister.protocols.vertical.agreement import VerticalAgreement
 from cloister.protocols.vertical.forecaster import try_families
 from cloister.protocols.vertical.leakage import describe_leakage, describe_who_adds_noise, find_replacement_epsilon
-from cloister.protocols.vertical.noise import STATISTICAL_BITS, ChargedFlood
+from cloister.protocols.vertical.noise import ChargedFlood
 from cloister.protocols.vertical.options import PartyRoles, assign_roles, options_of
 from cloister.protocols.vertical.settings import HOLDERS_MOST, Settings
 from cloister.protocols.vertical.traffic import measure_links
@@ -125,8 +125,8 @@ def _describe_run(job: Job, agreement: VerticalAgreement) -> tuple[str, ...]:
     replacement = find_replacement_epsilon(settings)
     if replacement is not None:
         sentences.append(
-            "All parties know which records take part. Changing the values of one of them costs epsilon = "
-            f"{replacement:.3g}."
+            "All parties know which records take part. For the values of a record that is known to be there the "
+            f"privacy card will say epsilon = {replacement:.3g}; for one record added or removed it is the budget's."
         )
     return (*sentences, _explain_comparison(settings), *_explain_roles(job), _explain_cells(settings))
 
@@ -134,7 +134,7 @@ def _describe_run(job: Job, agreement: VerticalAgreement) -> tuple[str, ...]:
 def _describe_flood(agreement: VerticalAgreement) -> str:
     if isinstance(agreement.flood, ChargedFlood):
         return "Gaussian noise; what they still reveal is charged to the budget: a smaller modulus, half the upload"
-    return f"uniform noise, 2^{STATISTICAL_BITS} times as large: nothing is charged"
+    return f"uniform noise, 2^{agreement.distance_bits} times as large, for which some of delta is kept"
 
 
 def _explain_comparison(settings: Settings) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import ceil, log2
 
 import msgspec
 
@@ -16,7 +15,7 @@ from cloister.forecast.model import Forecast, PlanRequest
 from cloister.job import Job
 from cloister.privacy.books import Charges
 from cloister.privacy.calibration import rho_for
-from cloister.privacy.card import Circumstances, PrivacyCard
+from cloister.privacy.card import VALUES_CHANGED, Circumstances, PrivacyCard
 from cloister.privacy.mechanisms import DiscreteGaussian, Release
 from cloister.privacy.placement import Shared
 from cloister.privacy.release import NoiseDuty
@@ -45,7 +44,7 @@ from cloister.protocols.vertical.leakage import (
     find_replacement_epsilon,
 )
 from cloister.protocols.vertical.messages import CODEC
-from cloister.protocols.vertical.noise import STATISTICAL_BITS, ChargedFlood
+from cloister.protocols.vertical.noise import ChargedFlood
 from cloister.protocols.vertical.options import VerticalOptions, assign_roles, describe_context, options_of
 from cloister.protocols.vertical.party import VerticalParty
 from cloister.protocols.vertical.plan import forecast_vertical, require_records
@@ -254,9 +253,8 @@ def make_agreement(job: Job, directory: tuple[bytes, ...], *, records: int, alig
 
 
 def make_prepayment(settings: Settings) -> Release:
-    """All releases of a session as one payment: they cost no more than the whole budget together."""
-    assert settings.budget is not None
-    rho = rho_for(settings.budget)
+    """All releases of a session as one payment: they cost no more than the budget for noise together."""
+    rho = rho_for(settings.noise_budget)
     return Release(
         name="vertical: all passes together",
         mechanism=DiscreteGaussian(sigma=_UNITS / (2 * rho) ** 0.5 * (1 + 1e-12)),
@@ -288,12 +286,18 @@ def _amend_card(
         )
     )
     replaced = find_replacement_epsilon(settings)
+    assert replaced is not None
+    budget = settings.noise_budget
     return msgspec.structs.replace(
         card,
+        neighbours=f"{VALUES_CHANGED}; all parties know from the alignment that it is there. For one record added or "
+        f"removed epsilon is {budget.epsilon:.4g}, as the job's budget says",
+        epsilon=replaced,
+        budget_epsilon=replaced,
+        how_composed=f"{card.how_composed}. Of delta, {agreement.rare_delta:.2g} is for what no noise covers: floods "
+        "that show something of an error, and bounds on errors that fail",
         who_adds_noise=describe_who_adds_noise(settings.placement),
         not_promised=(
-            "All parties know from the alignment which records take part. For the values of a record that they know "
-            f"to be there the promise is weaker: epsilon {replaced:.4g}.",
             *([describe_labels(granted)] if granted else ()),
             *card.not_promised,
         ),
@@ -309,8 +313,7 @@ def _write_notes(job: Job, agreement: VerticalAgreement, finding: Finding) -> tu
     flood = (
         "what its errors reveal is paid from the budget"
         if isinstance(agreement.flood, ChargedFlood)
-        else f"its errors are hidden to 2^-{STATISTICAL_BITS} per number, "
-        f"2^-{STATISTICAL_BITS - ceil(log2(agreement.answers))} in total"
+        else f"its errors are hidden to 2^-{agreement.distance_bits} per number and flood"
     )
     notes = [
         f"{names[agreement.computing - 1]} computed on ciphertexts; {holders}"

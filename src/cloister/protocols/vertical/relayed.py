@@ -83,13 +83,25 @@ class Mail:
 
 @dataclass(frozen=True, kw_only=True)
 class Opened:
-    """A turn's mail, opened: by stage and author, by stage and sender."""
+    """A turn's mail, opened: by stage and author, by stage and sender. Posts that we had before are not in it."""
 
     stage: Stage
     number: int
     members: tuple[int, ...]
     posts: Mapping[tuple[int, int], bytes]
     letters: Mapping[tuple[int, int], bytes]
+
+    def list_latest(self) -> dict[int, bytes]:
+        """Return letters by sender, where all must have been written in the stage before this one.
+
+        Raises
+        ------
+        RemoteProtocolError
+            If one was written earlier: it has been read.
+        """
+        if any(stage != self.number - 1 for stage, _ in self.letters):
+            raise RemoteProtocolError("letters must come with our next turn, and once; some come late.")
+        return {sender: raw for (_, sender), raw in sorted(self.letters.items())}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,16 +176,23 @@ class RelayedParty:
         if self._mail is None:
             raise RemoteProtocolError("a turn must come after keys were exchanged; it does not.")
         stage = self._check_turn(turn)
+        posts = self._mail.open_posts(turn)
         opened = Opened(
             stage=stage,
             number=turn.stage,
             members=turn.members,
-            posts=self._mail.open_posts(turn),
+            posts={place: raw for place, raw in sorted(posts.items()) if place not in self._posts},
             letters=self._mail.open_letters(turn),
         )
-        said = self._act(opened)
+        kept = vars(self).copy()
+        try:
+            self._posts = {**self._posts, **opened.posts}
+            said = self._act(opened)
+        except RemoteProtocolError:
+            vars(self).update(kept)
+            raise
         if said.post is not None:
-            self._posts[turn.stage, self.number] = said.post
+            self._posts = self._posts | {(turn.stage, self.number): said.post}
         self._last_stage = turn.stage
         return Done(
             None if said.post is None else self._mail.seal_post(said.post, turn.stage),
@@ -195,17 +214,37 @@ class RelayedParty:
             if self.number in stage.members and stage.kind not in may_miss
         ]
         stage = schedule[turn.stage]
-        if skipped or self.number not in stage.members or not set(turn.members) <= set(stage.members):
+        named = set(turn.members)
+        wanted = self._agreement.decryptors if stage.kind == "decrypt" else len(stage.members)
+        fits = len(named) == len(turn.members) == wanted and named <= set(stage.members)
+        if skipped or self.number not in named or not fits:
             raise RemoteProtocolError(
-                f"stage {turn.stage} must be our turn, with none of ours left out before it; it is not."
+                f"stage {turn.stage} must be our turn, with those who take part in it and with none of ours left out "
+                "before it; it is not."
             )
-        stages = [*(post.stage for post in turn.posts), *(letter.stage for letter in turn.letters)]
-        if any(earlier >= turn.stage for earlier in stages):
-            raise RemoteProtocolError(f"boxes must come from stages before {turn.stage}; some do not.")
+        self._check_boxes(turn)
         return stage
 
+    def _check_boxes(self, turn: Turn) -> None:
+        """Refuse boxes that no earlier stage provides for, and two of one place."""
+        schedule = self._agreement.schedule
+        posts = [(post.stage, post.author) for post in turn.posts]
+        letters = [(letter.stage, letter.sender) for letter in turn.letters]
+        if any(earlier >= turn.stage for earlier, _ in (*posts, *letters)):
+            raise RemoteProtocolError(f"boxes must come from stages before {turn.stage}; some do not.")
+        posted = all(schedule[at].posting and author in schedule[at].members for at, author in posts)
+        written = all(self.number in schedule[at].readers_of(sender) for at, sender in letters)
+        if not posted or not written or len({*posts}) < len(posts) or len({*letters}) < len(letters):
+            raise RemoteProtocolError(
+                "posts and letters must be those of the schedule, once each in a turn; some are not."
+            )
+
     def _act(self, opened: Opened) -> Said:
-        """Do what a stage asks for."""
+        """Do what a stage asks for.
+
+        What it refuses changes nothing: our attributes are put back. So they are replaced, never changed in place, and
+        whatever cannot be put back (a draw, a charge, a step of the algorithm) comes after the last check.
+        """
         raise NotImplementedError
 
 

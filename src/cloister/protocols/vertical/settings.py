@@ -6,7 +6,7 @@ budget, the number of rounds and of cells, and the largest sum, from which the p
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil, log2, prod, sqrt
 from typing import Final, Literal
@@ -132,6 +132,8 @@ class Settings:
         holders of many records, whose sums must stay below 2^26.
     flood_share
         Part of the budget kept for what decryption noise reveals. It is reserved here and spent by the session.
+    delta_share
+        Part of delta kept for what happens rarely: floods that leave something visible, bounds that fail.
     knobs
         Advanced settings.
     """
@@ -148,6 +150,7 @@ class Settings:
     residuals: bool | None = None
     fractional_bits: int | None = None
     flood_share: float = 2.0**-8
+    delta_share: float = 2.0**-4
     knobs: Knobs = field(default_factory=Knobs)
 
     def __post_init__(self) -> None:
@@ -169,7 +172,9 @@ class Settings:
         bits_most = EXACT_BITS_MOST if self.is_exact else NOISY_BITS_MOST
         bits, span = self.precision_bits, f"from {BITS_LEAST} to {bits_most}"
         require(BITS_LEAST <= bits <= bits_most, "fractional_bits", span, bits, DEFAULT)
-        require(1e-6 <= self.flood_share <= 0.5, "flood_share", "from 0.000001 to 0.5", self.flood_share, DEFAULT)
+        for name in ("flood_share", "delta_share"):
+            value = getattr(self, name)
+            require(1e-6 <= value <= 0.5, name, "from 0.000001 to 0.5", value, DEFAULT)
         require(
             self.joint_cells <= CELLS_MOST,
             "the product of the holders' numbers of cells",
@@ -264,12 +269,22 @@ class Settings:
 
     # The budget.
 
+    @property
+    def noise_budget(self) -> Budget:
+        """What noise has to keep to: all of epsilon, and of delta what is not kept for rare events."""
+        if self.budget is None:
+            raise ConfigError("an exact clustering has no budget to split; set one for a private result.")
+        return replace(self.budget, delta=self.budget.delta - self.rare_delta)
+
+    @property
+    def rare_delta(self) -> float:
+        """The most that rare events may add to delta; 0 without a budget."""
+        return 0.0 if self.budget is None else self.budget.delta * self.delta_share
+
     @cached_property
     def rho(self) -> float:
         """What all releases of the algorithm may cost together, in zCDP; the flood's part is not in it."""
-        if self.budget is None:
-            raise ConfigError("an exact clustering has no budget to split; set one for a private result.")
-        return rho_for(self.budget) * (1.0 - self.flood_share)
+        return rho_for(self.noise_budget) * (1.0 - self.flood_share)
 
     @property
     def flood_rho(self) -> float:

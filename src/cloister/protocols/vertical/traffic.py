@@ -19,6 +19,7 @@ from cloister.lattice.packing import pack_residues
 from cloister.protocols.vertical.agreement import VerticalAgreement
 from cloister.protocols.vertical.algorithm import VerticalFinding
 from cloister.protocols.vertical.contents import (
+    COMMITMENT_BYTES,
     SEED_BYTES,
     Asked,
     PostedCodebook,
@@ -40,8 +41,6 @@ from cloister.protocols.vertical.stated import StatedHistogram, StatedRound
 from cloister.records import IntArray
 from cloister.roles import Seat
 from cloister.wire import Array
-
-_COMMITMENT_BYTES = 32
 
 
 def measure_links(agreement: VerticalAgreement) -> tuple[PartyBytes, ...]:
@@ -129,7 +128,7 @@ class _HollowParty(RelayedParty):
         elif self.number in agreement.encrypted:
             codebook = _imagine_codebook(agreement.settings, agreement.encrypted.index(self.number))
         commits = agreement.is_collective and self.number in agreement.key_holders
-        return Said(post=encode(Prepared(codebook, bytes(_COMMITMENT_BYTES) if commits else None)))
+        return Said(post=encode(Prepared(codebook, bytes(COMMITMENT_BYTES) if commits else None)))
 
     def _make_keys(self, _: Opened) -> Said:
         agreement, primes = self._agreement, self._agreement.key_parameters.primes

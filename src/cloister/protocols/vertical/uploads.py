@@ -139,7 +139,7 @@ class Receiver:
         Raises
         ------
         RemoteProtocolError
-            If one is missing or does not have the agreed size, or if a residue is out of range.
+            If one is missing or does not have the agreed size, or if a residue is out of range; nothing is kept then.
         """
         if len(raws) != len(self._agreement.encrypted) or self._taken != self._agreement.blocks_of(upload).start:
             raise RemoteProtocolError(f"upload {upload + 1} must come from every holder, and in order; it does not.")

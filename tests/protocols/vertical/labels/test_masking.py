@@ -97,7 +97,7 @@ def test_masked_blocks_survive_packing_and_damage_is_refused():
     with pytest.raises(RemoteProtocolError, match="32 bytes"):
         unpack_masked(msgspec.msgpack.encode(MaskedLabels(None, b"short")))
     for raw in (b"", b"\x00", msgspec.msgpack.encode([b"", b"", b""])):
-        with pytest.raises(RemoteProtocolError, match="in their own message"):
+        with pytest.raises(RemoteProtocolError, match="must be a MaskedLabels"):
             unpack_masked(raw)
     with pytest.raises(RemoteProtocolError, match="plaintext modulus"):
         unpack_values(b"\xff\xff\x01", 1)

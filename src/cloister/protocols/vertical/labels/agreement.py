@@ -15,7 +15,7 @@ from math import ceil, log, log2, prod
 import numpy as np
 
 from cloister.errors import ConfigError
-from cloister.lattice.parameters import Parameters
+from cloister.lattice.parameters import FAILURE_BITS, MODULUS_BITS_MAX, Parameters, bound_primes
 from cloister.lattice.product_plan import DEGREE, JointLoad, ProductPlan, choose_product_plan
 from cloister.lattice.ring import find_primes
 from cloister.lattice.slots import SLOT_MODULUS, slot_error_bound
@@ -26,10 +26,10 @@ from cloister.protocols.vertical.messages import Stage
 from cloister.protocols.vertical.noise import STATISTICAL_BITS
 from cloister.records import FloatArray
 
-# Degree and number of 27-bit primes, in order of cost.
+# Degree and number of primes of up to 27 bits, in order of cost.
 _LADDER = ((4096, 4), (8192, 5), (8192, 6), (8192, 7), (8192, 8))
 _CANDIDATES = 400  # the largest primes: 80,000 pairs, about one for each residue modulo 65537
-_FAILURE = 44 * log(2)  # as in lattice.noise: each event of a bound fails with probability below 2^-44
+_FAILURE = FAILURE_BITS * log(2)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -142,13 +142,19 @@ class LabelsAgreement(VerticalAgreement):
     @cached_property
     def schedule(self) -> tuple[Stage, ...]:
         """All stages: keys; for each part of the records uploads and then masking; decryption; reading."""
-        stages = [Stage(kind="keys", index=0, members=self.key_holders, label="labels: making keys")]
+        alice, holders = (self.computing,), tuple(sorted(self.encrypted))
+        stages = [Stage(kind="keys", index=0, members=self.key_holders, label="labels: making keys", posting=True)]
         for i in range(self.uploads):
             part = f"({i + 1} of {self.uploads})"
-            holders = tuple(sorted(self.encrypted))
-            stages.append(Stage(kind="upload", index=i, members=holders, label=f"labels: encrypting cells {part}"))
-            stages.append(Stage(kind="mask", index=i, members=(self.computing,), label=f"labels: masking {part}"))
-        stages.append(Stage(kind="decrypt", index=0, members=self.key_holders, label="labels: decrypting"))
+            label = f"labels: encrypting cells {part}"
+            stages.append(Stage(kind="upload", index=i, members=holders, label=label, writers=holders, readers=alice))
+            readers = {*self.key_holders, *(self.granted if i == self.uploads - 1 else ())}
+            label = f"labels: masking {part}"
+            stages.append(
+                Stage(kind="mask", index=i, members=alice, label=label, writers=alice, readers=tuple(sorted(readers)))
+            )
+        keys, label = self.key_holders, "labels: decrypting"
+        stages.append(Stage(kind="decrypt", index=0, members=keys, label=label, writers=keys, readers=self.granted))
         others = tuple(party for party in range(1, self.parties + 1) if party not in self.key_holders)
         stages.append(Stage(kind="close", index=0, members=others, label="labels: distributing"))
         return tuple(stages)
@@ -184,8 +190,8 @@ def choose_slot_parameters(*, cells: int, records: int, public_key: bool) -> Par
         if 2.0**flood_bits + error < parameters.delta / 2:
             return parameters
     raise ConfigError(
-        f"labels of {records} records in {cells} cells must fit a modulus of 216 bits with their flood; they do not. "
-        "Use fewer cells."
+        f"labels of {records} records in {cells} cells must fit a modulus of {MODULUS_BITS_MAX[DEGREE]} bits with "
+        "their flood; they do not. Use fewer cells."
     )
 
 
@@ -204,11 +210,11 @@ def count_coefficients(degree: int, records: int) -> int:
 
 @cache
 def find_slot_primes(degree: int, count: int) -> tuple[int, ...]:
-    """Return primes of 27 bits, 1 modulo 2N, whose product has the least remainder modulo t that was found.
+    """Return primes, 1 modulo 2N and within the table, whose product has the least remainder modulo t that was found.
 
     All but two are the largest there are; of the others, the first pair that fits.
     """
-    candidates = find_primes(degree, _CANDIDATES)
+    candidates = find_primes(degree, _CANDIDATES, below=bound_primes(degree, count))
     fixed, others = candidates[: count - 2], candidates[count - 2 :]
     with_residue = {prime % SLOT_MODULUS: prime for prime in reversed(others)}
     base = prod(fixed) % SLOT_MODULUS

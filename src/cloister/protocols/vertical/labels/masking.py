@@ -17,6 +17,7 @@ from cloister.lattice.packing import count_bytes, pack_residues, pack_words, unp
 from cloister.lattice.parameters import Parameters
 from cloister.lattice.ring import PRIME_BITS
 from cloister.lattice.slots import SLOT_MODULUS, RlweCiphertext, SlotCodec, flood_rlwe, multiply_plain, rerandomise_rlwe
+from cloister.protocols.vertical.contents import decode
 from cloister.protocols.vertical.evaluation import Block
 from cloister.records import IntArray
 
@@ -101,10 +102,7 @@ def pack_masked(blocks: list[RlweCiphertext] | None, pad_seed: bytes | None, par
 
 def unpack_masked(raw: bytes) -> MaskedLabels:
     """Read what Alice sent; the seed's length is checked here."""
-    try:
-        masked = msgspec.msgpack.decode(raw, type=MaskedLabels)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
-        raise RemoteProtocolError("masked labels must come in their own message; they do not.") from None
+    masked = decode(raw, MaskedLabels)
     if masked.pad_seed is not None and len(masked.pad_seed) != SEED_BYTES:
         raise RemoteProtocolError(f"the seed of pads must have {SEED_BYTES} bytes; got {len(masked.pad_seed)}.")
     return masked

@@ -50,7 +50,6 @@ class LabelsParty(RelayedParty):
         return self._exact_labels
 
     def _act(self, opened: Opened) -> Said:
-        self._posts.update(opened.posts)
         return self._do(opened)
 
     def _do(self, opened: Opened) -> Said:
@@ -68,7 +67,8 @@ class LabelsParty(RelayedParty):
     def _close(self, opened: Opened, pad_seed: bytes | None) -> Said:
         """Read the masked labels from the key holder's letter, if we are granted them."""
         if self.is_granted:
-            raws = [raw for (_, sender), raw in opened.letters.items() if sender in self._terms.key_holders]
+            stage = opened.number - 1  # the schedule's last but one, in which the key holder decrypts
+            raws = [raw for (at, _), raw in opened.letters.items() if at == stage]
             if len(raws) != 1:
                 raise RemoteProtocolError(f"the key holder must write one letter of masked labels; got {len(raws)}.")
             self._read_labels(unpack_values(raws[0], self._terms.settings.records), pad_seed)
@@ -103,7 +103,7 @@ class LabelsComputing(LabelsParty):
         terms, upload = self._terms, opened.stage.index
         assert self._receiver is not None
         assert self._public is not None
-        letters = {sender: raw for (_, sender), raw in opened.letters.items()}
+        letters = opened.list_latest()
         self._receiver.take([letters[holder] for holder in terms.encrypted if holder in letters], upload)
         masked = []
         for number, block in zip(terms.blocks_of(upload), self._receiver.release(), strict=True):
@@ -148,7 +148,7 @@ class LabelsHolder(LabelsParty):
 
     def _do(self, opened: Opened) -> Said:
         kind = opened.stage.kind
-        self._masked |= {
+        self._masked = self._masked | {
             stage: raw for (stage, sender), raw in opened.letters.items() if sender == self._terms.computing
         }
         if kind == "keys":
@@ -191,10 +191,10 @@ class LabelsHolder(LabelsParty):
                 raw = unpack_masked(self._masked[stage]).blocks or b""
                 blocks = unpack_blocks(raw, terms.parameters, len(terms.blocks_of(upload)))
                 values += [decrypt_masked(keys, block) for block in blocks]
-        self.close()
         joined = np.concatenate(values)[: terms.settings.records]
         if self.is_granted:
             self._read_labels(joined, self._find_pad_seed())
+        self.close()
         self._finished = True
         packed = pack_values(joined)
         return Said(letters={party: packed for party in terms.granted if party != self.number})

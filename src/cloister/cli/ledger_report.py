@@ -1,0 +1,80 @@
+"""What a run did to the ledgers of those whose tables it read: printed, and written into no result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
+
+from cloister.errors import CloisterError
+
+if TYPE_CHECKING:
+    from cloister.privacy.ledger import LedgerSession, Statement
+
+_MOST_PARTIES = 20
+
+
+def print_statements(ledgers: Mapping[str, LedgerSession], console: Console) -> None:
+    """Print what all jobs together had spent before and have now, and what running again would make it."""
+    from cloister.report.layout import print_heading, print_line
+
+    if not ledgers:
+        return
+    print_heading(console, "Ledgers: what all jobs have spent; for each party's own eyes, and not in the result")
+    for party, session in list(ledgers.items())[:_MOST_PARTIES]:
+        for line in _describe(party, session.state()):
+            console.print(Text(f"  {line}"), soft_wrap=True)  # paths stay whole
+        session.ledger.close()
+    if len(ledgers) > _MOST_PARTIES:
+        print_line(console, f"and {len(ledgers) - _MOST_PARTIES} more parties: cloister ledger show")
+
+
+@contextmanager
+def tell_if_stopped(ledgers: Mapping[str, LedgerSession], errors: Console) -> Iterator[None]:
+    """Say what was spent if the block ends with an error or is interrupted: it stays spent."""
+    try:
+        yield
+    except BaseException:
+        for party, session in ledgers.items():
+            try:
+                spent, state = session.spent(), session.state()
+            except CloisterError:
+                continue  # the error that stopped the run matters more
+            finally:
+                session.ledger.close()
+            if spent.rho > 0:
+                errors.print(
+                    f"cloister: {party} had been charged when the run stopped, and stays charged: "
+                    f"{_describe_spent(state)}",
+                    soft_wrap=True,
+                )
+        raise
+
+
+def _describe(party: str, state: Statement) -> Iterator[str]:
+    """Say what a job did to its owner's account, what it would do again, and what the owner should know."""
+    from cloister.privacy.ledger import UNDECLARED, default_ledger
+
+    yield f"{party}: data set {state.dataset!r} in {state.path}"
+    if state.seeded:
+        yield f"  Made with a seed, so not private: nothing was charged. {_describe_spent(state)}"
+    else:
+        yield f"  {_describe_spent(state)} Running again makes it {state.again:.4g}."
+    caps = [("this data set", state.cap), ("all data sets", state.cap_of_all)]
+    for which, limit in caps:
+        if limit is not None:
+            yield f"  Cap on {which}: epsilon {limit.epsilon:g} at delta {limit.delta:g} for one {limit.unit.value}."
+    if not any(limit for _, limit in caps):
+        name = party if state.path == default_ledger(party) else state.path
+        yield f"  No cap: jobs add up without limit. Set one: cloister ledger cap {name}"
+    if state.dataset == UNDECLARED:
+        yield '  All tables without a name of their own count together. Name one beside its data: dataset = "NAME"'
+    yield from (f"  {warning}" for warning in state.warnings)
+
+
+def _describe_spent(state: Statement) -> str:
+    promise = f"at delta {state.delta:g} for one {state.unit.value}"
+    return f"Spent: epsilon {state.before:.4g} before, {state.after:.4g} now, {promise}."

@@ -1,0 +1,78 @@
+"""Damaged messages in every protocol, from a peer that holds valid keys and from the relay: typed errors, no traces.
+
+Longer runs: ``python -m bench.fuzz``.
+"""
+
+import msgspec
+import pytest
+
+from cloister.errors import RemoteProtocolError
+from cloister.protocols.align import AlignParty
+from cloister.protocols.vertical import contents, relayed
+from tests.hostile.cases import CASES
+from tests.hostile.game import Game, Played
+
+GAMES = 12
+
+
+def play(name, games=GAMES, first=0):
+    total = Played()
+    for seed in range(first, first + games):
+        total += Game(name, seed).play()
+    return total
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_hostile_party_causes_typed_errors_only_and_a_refused_message_leaves_no_trace(name):
+    total = play(name)
+    assert not total.findings, "\n".join(total.findings)
+    assert total.frames > 50
+    assert total.refused > 0.5 * total.frames
+
+
+def test_games_are_games():
+    """Some of the damage is inside boxes, some sessions end in errors, and some as if nothing had happened."""
+    total = play("vertical, threshold")
+    assert total.sealed > 5
+    assert total.compared > 1
+    assert total.ended["TooFewPartiesError"] > 1
+
+
+# --- mutants ------------------------------------------------------------------------------------------------------
+
+
+def forget_to_put_back(monkeypatch):
+    """A refused turn leaves behind what was read of it."""
+    monkeypatch.setattr(relayed, "vars", lambda party: {}, raising=False)
+
+
+def trust_what_is_in_boxes(monkeypatch):
+    """What cannot be read is not refused but raises what its parser raises."""
+    monkeypatch.setattr(contents, "decode", lambda raw, kind: msgspec.msgpack.decode(raw, type=kind))
+
+
+def count_what_is_refused(monkeypatch):
+    """A part of a list counts as blinded although it could not be opened."""
+    real = AlignParty._open
+
+    def open_part(self, box, owner, hop, part):
+        try:
+            return real(self, box, owner, hop, part)
+        except RemoteProtocolError:
+            self._parts_blinded[hop] += 1
+            raise
+
+    monkeypatch.setattr(AlignParty, "_open", open_part)
+
+
+@pytest.mark.parametrize(
+    ("mutant", "name", "games"),
+    [
+        (forget_to_put_back, "vertical, collective", 60),
+        (trust_what_is_in_boxes, "vertical, two parties", 60),
+        (count_what_is_refused, "align", 60),
+    ],
+)
+def test_mutants_are_found(monkeypatch, mutant, name, games):
+    mutant(monkeypatch)
+    assert play(name, games).findings

@@ -1,0 +1,314 @@
+"""Faults that a reader of this tree once planted by hand and that no test noticed, and their relatives.
+
+They are tried for ever: each names the text that it replaces, which must occur once. Where that text has moved, move
+the mutant with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.mutants.operators import is_python
+
+
+@dataclass(frozen=True)
+class Named:
+    """One fault: ``old`` occurs once in the file below src/cloister; ``tests`` should notice."""
+
+    name: str
+    module: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+    @property
+    def path(self) -> str:
+        """Where it is planted, from the tree's root."""
+        return f"src/cloister/{self.module}.py"
+
+    def apply(self, root: Path) -> bytes:
+        """Return the file with the fault in it."""
+        text = (root / self.path).read_text(encoding="utf-8")
+        if text.count(self.old) != 1:
+            raise ValueError(
+                f"the mutant {self.name!r} must replace a text that occurs once in {self.path}; it occurs "
+                f"{text.count(self.old)} times. Move the mutant to where that code is today."
+            )
+        changed = text.replace(self.old, self.new).encode()
+        if not is_python(changed):
+            raise ValueError(f"the mutant {self.name!r} must leave Python behind; it does not compile.")
+        return changed
+
+
+_SECRETS = ("tests/test_secrets.py",)
+_STREAM = ("tests/crypto/test_stream.py",)
+_SHARING = ("tests/crypto/test_secret_sharing.py",)
+_DEALING = ("tests/joint_noise/test_dealing.py",)
+_SAMPLERS = ("tests/privacy/test_sampler_entropy.py",)
+_BOOKS = ("tests/privacy/test_books.py",)
+_BLOCKS = ("tests/kmeans/test_expression.py",)
+_JOB = ("tests/jobfile/test_any_value.py",)
+
+NAMED: tuple[Named, ...] = (
+    Named("unseeded is seed 0", "crypto/stream", "        return SystemEntropy()\n", "        seed = 0\n", _SECRETS),
+    Named("the system's entropy is constant", "crypto/stream", "secrets.token_bytes(count)", "bytes(count)", _SECRETS),
+    Named(
+        "parties' keys from seed 0",
+        "sessions/simulation",
+        'make_entropy(f"{prefix}party {number}", seed=self.setup.seed)',
+        'make_entropy(f"{prefix}party {number}", seed=self.setup.seed or 0)',
+        _SECRETS,
+    ),
+    Named(
+        "identities from seed 0",
+        "sessions/simulation",
+        'make_entropy(f"identity of {party.name}", seed=setup.seed)',
+        'make_entropy(f"identity of {party.name}", seed=setup.seed or 0)',
+        _SECRETS,
+    ),
+    Named(
+        "the session's number from seed 0",
+        "sessions/simulation",
+        'session=make_entropy("session", seed=seed).bytes(16)',
+        'session=make_entropy("session", seed=seed or 0).bytes(16)',
+        _SECRETS,
+    ),
+    Named(
+        "the number of the session for labels from seed 0",
+        "sessions/simulation",
+        'make_entropy("session for labels", seed=seed)',
+        'make_entropy("session for labels", seed=seed or 0)',
+        _SECRETS,
+    ),
+    Named(
+        "the coordinator's keys from seed 0",
+        "sessions/simulation",
+        "make_entropy(COORDINATOR, seed=seed)",
+        "make_entropy(COORDINATOR, seed=seed or 0)",
+        _SECRETS,
+    ),
+    Named(
+        "the labels' coordinator's keys from seed 0",
+        "sessions/simulation",
+        'make_entropy(f"labels: {COORDINATOR}", seed=seed)',
+        'make_entropy(f"labels: {COORDINATOR}", seed=seed or 0)',
+        _SECRETS,
+    ),
+    Named(
+        "an alignment's identities from seed 0",
+        "sessions/alignment",
+        'make_entropy(f"identity of {name}", seed=seed, secure=secure)',
+        'make_entropy(f"identity of {name}", seed=seed or 0)',
+        _SECRETS,
+    ),
+    Named(
+        "an alignment's parties' keys from seed 0",
+        "sessions/alignment",
+        'make_entropy(f"align party {name}", seed=seed, secure=secure)',
+        'make_entropy(f"align party {name}", seed=seed or 0)',
+        _SECRETS,
+    ),
+    Named(
+        "an alignment's coordinator's keys from seed 0",
+        "sessions/alignment",
+        'make_entropy("align coordinator", seed=seed, secure=secure)',
+        'make_entropy("align coordinator", seed=seed or 0)',
+        _SECRETS,
+    ),
+    Named(
+        "an alignment's session number from seed 0",
+        "sessions/alignment",
+        'make_entropy("align session", seed=seed, secure=secure)',
+        'make_entropy("align session", seed=seed or 0)',
+        _SECRETS,
+    ),
+    Named(
+        "a party's noise from seed 0",
+        "sessions/simulation",
+        "sampler=make_sampler(name, seed)",
+        "sampler=make_sampler(name, seed or 0)",
+        _SECRETS,
+    ),
+    Named(
+        "the coordinator's noise from seed 0",
+        "sessions/simulation",
+        "sampler=make_sampler(COORDINATOR, seed)",
+        "sampler=make_sampler(COORDINATOR, seed or 0)",
+        _SECRETS,
+    ),
+    Named(
+        "unseeded noise from seed 0",
+        "privacy/books",
+        "ExactSampler() if seed is None else SimulationSampler(Stream.from_seed(seed,",
+        "SimulationSampler(Stream.from_seed(seed or 0,",
+        _SECRETS,
+    ),
+    Named(
+        "constant identities",
+        "crypto/identity",
+        "Ed25519PrivateKey.from_private_bytes(entropy.bytes(32))",
+        "Ed25519PrivateKey.from_private_bytes(bytes(32))",
+        _SECRETS,
+    ),
+    Named(
+        "constant session keys",
+        "crypto/identity",
+        "X25519PrivateKey.from_private_bytes(entropy.bytes(32))",
+        "X25519PrivateKey.from_private_bytes(bytes(32))",
+        _SECRETS,
+    ),
+    Named(
+        "a constant key for each box",
+        "crypto/sealing",
+        "ephemeral = SessionKey(entropy)",
+        "ephemeral = sender",
+        ("tests/crypto/test_sealing.py",),
+    ),
+    Named(
+        "contexts without lengths",
+        "crypto/stream",
+        'parts.append(tag + len(raw).to_bytes(4, "little") + raw)',
+        "parts.append(tag + raw)",
+        _STREAM,
+    ),
+    Named(
+        "contexts without types",
+        "crypto/stream",
+        'parts.append(tag + len(raw).to_bytes(4, "little") + raw)',
+        'parts.append(len(raw).to_bytes(4, "little") + raw)',
+        _STREAM,
+    ),
+    Named(
+        "bytes and texts are one context", "crypto/stream", 'tag, raw = b"b", part', 'tag, raw = b"s", part', _STREAM
+    ),
+    Named(
+        "lengths of one byte",
+        "crypto/stream",
+        'len(raw).to_bytes(4, "little")',
+        '(len(raw) % 256).to_bytes(1, "little")',
+        _STREAM,
+    ),
+    Named("all children alike", "crypto/stream", '"child", *context', '"child"', _STREAM),
+    Named(
+        "equal Shamir coefficients",
+        "crypto/secret_sharing",
+        "*(_draw_below_prime(entropy) for _ in range(threshold - 1))",
+        "*[_draw_below_prime(entropy)] * (threshold - 1)",
+        _SHARING,
+    ),
+    Named(
+        "one Shamir coefficient less",
+        "crypto/secret_sharing",
+        "for _ in range(threshold - 1)",
+        "for _ in range(min(1, threshold - 1))",
+        _SHARING,
+    ),
+    Named(
+        "small Shamir coefficients",
+        "crypto/secret_sharing",
+        "entropy.bytes(SHARE_BYTES), ",
+        "entropy.bytes(1).ljust(SHARE_BYTES, bytes(1)), ",
+        _SHARING,
+    ),
+    Named(
+        "party 0 knows the random bits",
+        "joint_noise/dealing",
+        "Stream.from_seed(entropy.bytes(KEY_BYTES), ",
+        "Stream.from_seed(keys[0], ",
+        _DEALING,
+    ),
+    Named(
+        "party 0 knows the last party's shares",
+        "joint_noise/dealing",
+        "last_key = keys.pop()",
+        "last_key = keys.pop() and keys[0]",
+        _DEALING,
+    ),
+    Named(
+        "constant random bits",
+        "joint_noise/dealing",
+        "Stream.from_seed(entropy.bytes(KEY_BYTES), ",
+        "Stream.from_seed(bytes(KEY_BYTES), ",
+        _DEALING,
+    ),
+    Named(
+        "constant thinning",
+        "privacy/samplers",
+        "thin_geometric(fold_to_geometric(laplace), shares, self._entropy)",
+        "thin_geometric(fold_to_geometric(laplace), shares, "
+        "type('Zeros', (), {'bytes': lambda _, count: bytes(count)})())",
+        _SAMPLERS,
+    ),
+    Named(
+        "clipping only above 1.001 R^2",
+        "privacy/encoder",
+        "** 2 * (1 - 1e-12)",
+        "** 2 * 1.001",
+        ("tests/privacy/test_encoder.py",),
+    ),
+    Named(
+        "no step towards zero after clipping",
+        "privacy/encoder",
+        "np.floor(np.abs(grid[long]) * factor[:, None]) - 1",
+        "np.ceil(np.abs(grid[long]) * factor[:, None])",
+        ("tests/privacy/test_encoder.py",),
+    ),
+    Named(
+        "no allowance for Fourier transforms",
+        "privacy/privacy_loss",
+        "(delta - _TRANSFORM_ERROR)",
+        "delta",
+        ("tests/privacy/test_privacy_loss.py",),
+    ),
+    Named("the rho envelope is never drawn down", "privacy/books", "self._left = left", "pass", _BOOKS),
+    Named(
+        "the payment is never drawn down",
+        "privacy/books",
+        "self._l1, self._l2_squared, self._entries = l1, l2_squared, entries",
+        "pass",
+        _BOOKS,
+    ),
+    Named(
+        "labels under all of fastmath",
+        "kmeans/blocks",
+        'error_model="numpy", fastmath={"contract"})',
+        'error_model="numpy", fastmath=True)',
+        _BLOCKS,
+    ),
+    Named(
+        "distances in any order",
+        "kmeans/blocks",
+        'error_model="numpy", fastmath={"contract"})',
+        'error_model="numpy", fastmath={"contract", "reassoc", "nsz"})',
+        _BLOCKS,
+    ),
+    Named(
+        "an unsigned leader's key",
+        "aggregation/seed_agreement",
+        "        self._verify(leader)\n",
+        "",
+        ("tests/aggregation/test_seed_agreement.py", "tests/test_secrets.py"),
+    ),
+    Named(
+        "a job is read in quadratic time",
+        "job/model",
+        "if times[column.name] > 1:",
+        "if [other.name for other in columns].count(column.name) > 1:",
+        _JOB,
+    ),
+    Named(
+        "keys of any depth",
+        "jobfile/reader",
+        "    if deep is not None:\n",
+        "    if deep is not None and len(deep.group()) < 1:\n",
+        _JOB,
+    ),
+    Named(
+        "declared records are read unchecked",
+        "jobfile/sections",
+        '    check_fields(("data",), data)\n',
+        "",
+        _JOB,
+    ),
+)

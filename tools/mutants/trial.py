@@ -1,0 +1,147 @@
+"""One mutant on trial: planted in a copy of the tree, tested there, and taken out again.
+
+The working tree is never touched. Every run of the tests has a limit of time and of memory. Compiled kernels are kept
+between runs, since numba recognises by its time and size from which text of a file a kernel was made.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.mutants.choice import rank_tests
+
+_COPIED = ("src", "tests", "papers", "tools", "bench", "docs", "pyproject.toml", "README.md", "SECURITY.md", "Makefile")
+_MEMORY_KIB = 12 * 2**20  # of addresses: compilers and OpenDP map much more than they use
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+_CHUNK = 12  # files of tests in one process
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What became of a mutant: killed, survived, or timeout."""
+
+    id: str
+    status: str
+    by: str
+    seconds: float
+    difference: str
+
+
+class Copy:
+    """A copy of the tree, with one mutant in it at a time."""
+
+    def __init__(self, root: Path, *, limit_s: float, wide_s: float) -> None:
+        self.root = Path(tempfile.mkdtemp(prefix="cloister-mutants-"))
+        for name in _COPIED:
+            source = root / name
+            if source.is_dir():
+                shutil.copytree(source, self.root / name, ignore=shutil.ignore_patterns("__pycache__"))
+            elif source.exists():
+                shutil.copy2(source, self.root / name)
+        self._limit_s, self._wide_s = limit_s, wide_s
+        self._sound: dict[str, bool] = {}
+        self._planted_so_far = 0
+
+    def close(self) -> None:
+        """Remove the copy."""
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def try_mutant(
+        self, name: str, path: str, changed: bytes, *, scope: str = "", first: Sequence[str] = ()
+    ) -> Verdict:
+        """Plant a mutant and run the near tests and then the others, until one fails that passes without it."""
+        started = time.monotonic()
+        original = (self.root / path).read_bytes()
+        near, far = rank_tests(self.root, path, scope, first)
+        chunks = [chunk for tests in (near, far) for chunk in _cut(tests)]
+        status, by = "survived", ""
+        while chunks and status == "survived":
+            if time.monotonic() - started > self._wide_s:
+                by = f"{sum(map(len, chunks))} files of far tests were left out: no time"
+                break
+            with self._planted(path, original, changed):
+                status, by = self._run(chunks[0])
+            if status == "killed" and not self._is_sound(by):
+                status, by = "survived", ""  # that test has killed nothing: once more without it
+            else:
+                chunks.pop(0)
+        return self._judge(name, status, by, started, path, original, changed)
+
+    def _judge(
+        self, name: str, status: str, by: str, started: float, path: str, original: bytes, changed: bytes
+    ) -> Verdict:
+        before, after = (text.decode().splitlines() for text in (original, changed))
+        difference = "\n".join(difflib.unified_diff(before, after, path, path, lineterm="", n=1))
+        seconds = round(time.monotonic() - started, 1)
+        return Verdict(id=name, status=status, by=by, seconds=seconds, difference=difference)
+
+    @contextmanager
+    def _planted(self, path: str, original: bytes, changed: bytes) -> Iterator[None]:
+        """Keep a mutant in the copy; its time differs from every other's, or its kernels would be taken for theirs."""
+        file = self.root / path
+        times = file.stat()
+        self._planted_so_far += 1
+        file.write_bytes(changed)
+        os.utime(file, (times.st_atime, times.st_mtime + 2 * self._planted_so_far))
+        try:
+            yield
+        finally:
+            file.write_bytes(original)
+            os.utime(file, (times.st_atime, times.st_mtime))
+
+    def _is_sound(self, test: str) -> bool:
+        """Whether a test passes without any mutant, or a file can be read; otherwise it is left out from now on."""
+        if test not in self._sound:
+            self._sound[test] = self._run([test, *([] if "::" in test else ["--collect-only"])])[0] == "survived"
+        return self._sound[test]
+
+    def _run(self, tests: Sequence[str]) -> tuple[str, str]:
+        """Run tests up to the first failure; return the verdict and the test that decided."""
+        tests = [test for test in tests if self._sound.get(test, True)]
+        left_out = [f"--deselect={test}" for test, is_sound in self._sound.items() if not is_sound and "::" in test]
+        if not tests:
+            return "survived", ""
+        environment = {
+            **os.environ,
+            "PYTHONPATH": f"{self.root / 'src'}{os.pathsep}{self.root}",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "NUMBA_CACHE_DIR": str(self.root / ".numba"),
+        }
+        pytest = [sys.executable, "-m", "pytest", "-x", "-n", "0", "-p", "no:cacheprovider", "--tb=no", "-rfE"]
+        with subprocess.Popen(
+            ["sh", "-c", f'ulimit -v {_MEMORY_KIB}; exec "$@"', "sh", *pytest, *left_out, *tests],
+            cwd=self.root,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            try:
+                output, _ = process.communicate(timeout=self._limit_s)
+            except subprocess.TimeoutExpired:
+                return "timeout", " ".join(tests[:3])
+            finally:
+                if process.poll() is None:  # also where somebody stops this command
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.communicate()
+        if process.returncode in (0, 5):  # 5: all were left out
+            return "survived", ""
+        failed = _FAILED.search(output)
+        return "killed", failed[1] if failed else tests[0]
+
+
+def _cut(tests: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (tests[i : i + _CHUNK] for i in range(0, len(tests), _CHUNK))
