@@ -270,6 +270,10 @@ def find_rules():
     )
     yield replaced("double_masks", "vector kept", ("vector = make() if kept is None else kept", "vector = make()"))
     yield replaced("double_masks", "opened once", ('self._progress = "opened"', 'self._progress = "answered"'))
+    yield replaced("double_masks", "restored once", ('self._progress = "restored"', 'self._progress = "opened"'))
+    yield replaced(
+        "double_masks", "restored is closed", ('("opened", "restored")\n            if', '("opened",)\n            if')
+    )
     yield replaced("double_masks", "digest kept", ("opened_digest=request.digest", 'opened_digest=b""'))
     yield replaced("double_masks", "pads", (".pad(entered.members,", ".pad((self._seat.number,),"))
     yield replaced(

@@ -121,7 +121,8 @@ KILLED_BY = {
         "double_masks.DoubleMasks._read_members: not self._known.issuperset(members)",
     ),
     "test_insider::test_another_total_with_forged_openings_is_refused_by_whoever_opened_one": (
-        "double_masks.DoubleMasks.read: opened and digest != opened",
+        "double_masks.DoubleMasks.read: last is not None and opened and ((attempt, digest) != (last.attempt, last.opened_digest))",  # noqa: E501
+        "double_masks.DoubleMasks.read: digest",
         "double_masks.rule: digest kept",
     ),
     "test_insider::test_check_words_follow_from_the_seed_and_the_statement": (
@@ -171,11 +172,15 @@ KILLED_BY = {
         "introduction.Introduction.handle: seed is None",
         "introduction.Introduction.handle: self.masks is not None",
     ),
+    "test_lying_coordinator::test_a_total_for_other_openings_is_refused_by_name": (
+        "double_masks.DoubleMasks.read: attempt",
+    ),
     "test_lying_coordinator::test_every_lie_about_a_request_is_refused_and_the_true_request_answered": (
         "double_masks.check_senders: sorted(set(numbers)) != numbers",
         "double_masks.DoubleMasks.check: self._seat.number not in members",
         "double_masks.DoubleMasks._open: len(request.digest) != DIGEST_BYTES",
-        "double_masks.DoubleMasks._restore: not others.issuperset(silent) or [share.party for share in request.shares] != list(silent)",  # noqa: E501
+        "double_masks.DoubleMasks._restore: not silent or not others.issuperset(silent) or [share.party for share in request.shares] != list(silent)",  # noqa: E501
+        "double_masks.DoubleMasks._restore: not silent",
         "double_masks.DoubleMasks._restore: not others.issuperset(silent)",
         "double_masks.DoubleMasks._restore: [share.party for share in request.shares] != list(silent)",
         "double_masks.DoubleMasks._check_votes: len(voters) < self._terms.members_min",
@@ -189,6 +194,8 @@ KILLED_BY = {
         "masked_sum._read_bitmap: len(bitmap) != (parties + 7) // 8 or beyond",
         "masked_sum._read_bitmap: len(bitmap) != (parties + 7) // 8",
         "masked_sum._read_bitmap: beyond",
+        "double_masks.rule: restored once",
+        "double_masks.rule: restored is closed",
     ),
     "test_lying_coordinator::test_every_lie_about_a_total_is_refused_and_the_true_total_read": (
         "double_masks.DoubleMasks._combine: len(holders) != needed",

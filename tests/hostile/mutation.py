@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 from cloister.crypto import PUBLIC_KEY_BYTES
 
 _NONCE = bytes(12)
+_STARTS = (0, PUBLIC_KEY_BYTES)  # where the ciphertext begins: after the key of a box sealed to a public key
 _ODD = (
     *(
         None,
@@ -76,15 +77,18 @@ class Seals:
     def note(self, box: bytes, key: bytes, content: bytes) -> None:
         self._boxes[box] = (key, content, self.sealer)
 
-    def reseal(self, box: object, rng: Random, *, by: int) -> bytes | None:
-        """Return the same box with other contents; None if it is none that this party sealed."""
-        if not isinstance(box, bytes):
-            return None
-        for start in (0, PUBLIC_KEY_BYTES):
-            key, content, sealer = self._boxes.get(box[start:], (b"", b"", 0))
-            if sealer == by and key:
-                return box[:start] + ChaCha20Poly1305(key).encrypt(_NONCE, mutate_content(content, rng), None)
-        return None
+    def holds(self, box: object, *, by: int) -> bool:
+        """Whether this is a box that this party sealed."""
+        return isinstance(box, bytes) and any(self._find(box, start)[2] == by for start in _STARTS)
+
+    def reseal(self, box: bytes, rng: Random, *, by: int) -> bytes:
+        """Return the same box with other contents."""
+        start = next(start for start in _STARTS if self._find(box, start)[2] == by)
+        key, content, _ = self._find(box, start)
+        return box[:start] + ChaCha20Poly1305(key).encrypt(_NONCE, mutate_content(content, rng), None)
+
+    def _find(self, box: bytes, start: int) -> tuple[bytes, bytes, int]:
+        return self._boxes.get(box[start:], (b"", b"", -1))
 
 
 class _Cipher:
@@ -103,7 +107,7 @@ class _Cipher:
 def mutate_frame(frame: bytes, rng: Random, seals: Seals, *, hostile: int) -> tuple[bytes, bool]:
     """Return a damaged frame, and whether the damage is inside a box of the hostile party's."""
     message = msgspec.msgpack.decode(frame)
-    boxes = [place for place in _walk(message) if seals.reseal(place[0][place[1]], Random(0), by=hostile)]
+    boxes = [(holder, at) for holder, at in _walk(message) if seals.holds(holder[at], by=hostile)]
     if boxes and rng.random() < 0.6:
         for holder, at in rng.sample(boxes, 1 if rng.random() < 0.8 else len(boxes)):
             holder[at] = seals.reseal(holder[at], rng, by=hostile)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cloister.crypto import SeededEntropy, Stream
+from cloister.crypto import SeededEntropy, Stream, SystemEntropy
 from cloister.errors import LocalProtocolError, RemoteProtocolError
 from cloister.lattice.collective import (
     RelinearisationHolder,
@@ -44,6 +44,35 @@ def toss_all(count, session=SESSION):
 
 def combine(tosses, session=SESSION):
     return combine_tosses(session, [toss.commitment for toss in tosses], [toss.opening for toss in tosses])
+
+
+def count_coins(tosses):
+    """How many openings differ, and in how many places bytes differ from the first."""
+    openings = np.array([list(toss.opening) for toss in tosses])
+    return len(np.unique(openings, axis=0)), int(min(len(np.unique(row)) for row in openings))
+
+
+def test_coins_are_256_bits_of_the_system_and_no_two_are_alike():
+    """600 of them: with 8 bits of chance most would be alike."""
+    tosses = [draw_toss(SESSION, 0, SystemEntropy()) for _ in range(600)]
+    different, least = count_coins(tosses)
+    assert different == 600
+    assert least > 16  # different bytes in one opening
+    assert len({toss.commitment for toss in tosses}) == 600
+    assert {len(toss.opening) for toss in tosses} == {32}
+
+
+@pytest.mark.parametrize(
+    "mutant", [lambda: SystemEntropy().bytes(1) * 32, lambda: SystemEntropy().bytes(1) + bytes(31)]
+)
+def test_mutants_that_toss_eight_bits_are_noticed(mutant):
+    class Few:
+        def bytes(self, count):
+            return mutant()
+
+    different, least = count_coins([draw_toss(SESSION, 0, Few()) for _ in range(600)])
+    assert different <= 256
+    assert least <= 16
 
 
 def test_known_answers():

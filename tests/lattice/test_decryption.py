@@ -257,3 +257,64 @@ def test_known_digest():
     digest = digest_mask(np.array([[1, 258]], dtype=np.uint32))
     assert digest == wanted
     assert len(digest) == DIGEST_BYTES
+
+
+# --- what a share of decryption rests on --------------------------------------------------------------------------
+
+WIDE = Parameters.make(4096, 4, 1 << 20)
+
+
+def choose_masks(parameters, places, factor):
+    """Masks with one number each, so that <mask, s> is that number times one coefficient of the secret."""
+    masks = np.zeros((len(places), len(parameters.primes), parameters.degree), dtype=np.uint32)
+    for row, place in enumerate(places):
+        masks[row, :, -place % parameters.degree] = [factor % prime for prime in parameters.primes]
+    return masks
+
+
+def read_secret(phases, parameters, places, factor):
+    """The coefficients, each the nearest of -1, 0 and 1; a mask at X^(N - k) gives minus coefficient k."""
+    found = []
+    for place, phase in zip(places, parameters.ring.to_integers(phases), strict=True):
+        centred = (int(phase) + parameters.modulus // 2) % parameters.modulus - parameters.modulus // 2
+        found.append(round(centred / factor) * (-1 if place else 1))
+    return found
+
+
+def test_a_requester_that_chooses_the_masks_reads_the_secret_whatever_noise_and_smudging_are_added():
+    """64 of 64 coefficients: why the model is semi-honest. See collective-keys.md, section 3."""
+    (key, _), _ = make_holders(2, secrets=1, parameters=WIDE)
+    places, smudge_bits = list(range(64)), 60
+    factor = WIDE.modulus // 4
+    batch = LweBatch(
+        parameters=WIDE,
+        masks=choose_masks(WIDE, places, factor),
+        bodies=np.zeros((64, len(WIDE.primes)), dtype=np.uint32),
+        mask_of=np.arange(64),
+        secret_of=np.zeros(64, dtype=np.int64),
+    )
+    noise = np.random.default_rng(1).normal(0, 1000, 64).astype(int).tolist()
+    phases = share_decryption(
+        key,
+        batch,
+        smudge_bits=smudge_bits,
+        stream=Stream.from_seed(1, "smudge"),
+        guard=DecryptionGuard(64),
+        noise=lambda: noise,
+    )
+    read = read_secret(phases, WIDE, places, factor)
+    assert read == key.ternary[0, :64].tolist()
+    assert len(set(read)) == 3
+
+
+def test_a_member_refuses_what_it_can_see_to_be_wrong():
+    """The same masks again, more of them than the schedule has numbers, another ring, and two bodies of one mask."""
+    keys, public = make_holders(2)
+    batch = make_answers(public, np.array([[5, 6], [7, 8]]))
+    guard = DecryptionGuard(2)
+    share(keys[0], batch, guard=guard)
+    with pytest.raises(RemoteProtocolError, match="decrypted once"):
+        share(keys[0], batch, guard=guard)
+    with pytest.raises(RemoteProtocolError, match="at most 2 masks"):
+        share(keys[0], make_answers(public, np.array([[5, 6]]), seed=2), guard=guard)
+    assert guard.masks_spent == 2

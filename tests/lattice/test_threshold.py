@@ -5,8 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from cloister.crypto import Stream
+from cloister.crypto import Stream, SystemEntropy
 from cloister.errors import ConfigError, LocalProtocolError, RemoteProtocolError
+from cloister.lattice import threshold
 from cloister.lattice.decryption import DecryptionGuard, combine_decryptions
 from cloister.lattice.ring import Ring
 from cloister.lattice.threshold import (
@@ -22,14 +23,12 @@ from tests.lattice.test_decryption import make_answers
 SMUDGE_BITS = 20
 
 
-def make_threshold(threshold, holders):
+def make_threshold(needed, holders):
     keys, public = make_holders(holders)
     stream = Stream.from_seed(4, "split")
-    sent = [split_keys(key, threshold=threshold, holders=holders, stream=stream) for key in keys]
+    sent = [split_keys(key, threshold=needed, holders=holders, stream=stream) for key in keys]
     received = [[shares[number] for shares in sent] for number in range(holders)]
-    points = [
-        ThresholdKeys(PARAMETERS, received[number], number=number, threshold=threshold) for number in range(holders)
-    ]
+    points = [ThresholdKeys(PARAMETERS, received[number], number=number, threshold=needed) for number in range(holders)]
     return keys, public, points
 
 
@@ -120,9 +119,9 @@ def test_shares_for_different_sets_do_not_combine():
 
 def test_thresholds_outside_the_holders():
     keys, _ = make_holders(1)
-    for threshold, holders in ((0, 2), (3, 2)):
+    for needed, holders in ((0, 2), (3, 2)):
         with pytest.raises(ConfigError, match="threshold"):
-            split_keys(keys[0], threshold=threshold, holders=holders, stream=Stream.from_seed(1, "x"))
+            split_keys(keys[0], threshold=needed, holders=holders, stream=Stream.from_seed(1, "x"))
     shares = split_keys(keys[0], threshold=1, holders=1, stream=Stream.from_seed(1, "x"))
     with pytest.raises(LocalProtocolError):
         ThresholdKeys(PARAMETERS, list(shares), number=1, threshold=1)
@@ -148,3 +147,54 @@ def test_closed_keys_are_zero_and_refused():
     assert "closed=True" in repr(points[0])
     with pytest.raises(TypeError):
         points[1].__reduce__()
+
+
+# --- where the coefficients come from -----------------------------------------------------------------------------
+
+
+def interpolate_with_equal_coefficients(ring, first, second):
+    """f(1) = s + 2 c and f(2) = s + 6 c if both coefficients are c: then 2 s = 3 f(1) - f(2)."""
+    half = np.array([pow(2, -1, prime) for prime in PARAMETERS.primes], dtype=np.uint32)
+    three = ring.residues_of(3)
+    return ring.scale(ring.subtract(ring.scale(first, three), second), half)
+
+
+def find_coefficients(ring, shares):
+    """The coefficients of x and x^2, from three shares: differences of f(1), f(2), f(3)."""
+    first, second, third = shares[:3]
+    half = np.array([pow(2, -1, prime) for prime in PARAMETERS.primes], dtype=np.uint32)
+    squared = ring.scale(ring.add(ring.subtract(third, second), ring.subtract(first, second)), half)
+    linear = ring.subtract(ring.subtract(second, first), ring.scale(squared, ring.residues_of(3)))
+    return linear, squared
+
+
+def draw_coefficients(stream):
+    (key,), _ = make_holders(1, secrets=2)
+    shares = split_keys(key, threshold=3, holders=4, stream=stream)
+    return key, shares, find_coefficients(PARAMETERS.ring, shares)
+
+
+def test_every_coefficient_of_every_power_and_secret_is_drawn_on_its_own():
+    """With three of four to decrypt: two shares do not give the secret, as they would if both coefficients were one."""
+    ring = PARAMETERS.ring
+    key, shares, coefficients = draw_coefficients(SystemEntropy())
+    assert not np.array_equal(interpolate_with_equal_coefficients(ring, shares[0], shares[1]), key.ntt)
+    drawn = [own[secret] for own in coefficients for secret in range(key.count)]
+    drawn += [own[secret] for own in draw_coefficients(SystemEntropy())[2] for secret in range(key.count)]
+    for one, other in itertools.combinations(drawn, 2):
+        assert (one == other).mean() < 1e-3
+    for own in drawn:
+        assert len(np.unique(own[0])) > 0.99 * PARAMETERS.degree  # of 2^26 values
+        assert own[0].max() > 0.99 * PARAMETERS.primes[0]
+
+
+def test_the_mutant_with_equal_coefficients_gives_the_secret_to_two(monkeypatch):
+    real = threshold.expand_uniform
+
+    def always_the_first(parameters, key, what, power, number):
+        return real(parameters, key, what, 1, number)
+
+    monkeypatch.setattr(threshold, "expand_uniform", always_the_first)
+    key, shares, (linear, squared) = draw_coefficients(SystemEntropy())
+    assert np.array_equal(linear, squared)
+    assert np.array_equal(interpolate_with_equal_coefficients(PARAMETERS.ring, shares[0], shares[1]), key.ntt)

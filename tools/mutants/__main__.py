@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -31,6 +32,7 @@ def main() -> int:
     report: Path = options.report
     done = {verdict.id: verdict for verdict in _read(report)}
     waiting = [name for name in trials if name not in done]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # in order: the copy and its tests go, too
     if waiting:
         copy = Copy(ROOT, limit_s=options.limit, wide_s=options.wide)
         try:

@@ -72,13 +72,14 @@ def rank_tests(root: Path, path: str, scope: str, first: Sequence[str] = ()) -> 
     reaching = _find_reaching(root, path)
     words = [name for name in scope.split() if not name.startswith("__")]
     stem, unit = Path(path).stem, path.split("/")[2:-1] or [Path(path).stem]
+    package = ".".join(["cloister", *unit])
     points: dict[str, int] = {}
     for test, text in _read_tests(root).items():
-        if test not in reaching:
-            continue
-        same_folder = test.startswith("/".join(["tests", *unit]) + "/")
-        points[test] = 4 * same_folder + 6 * (f"test_{stem}" in test) + 3 * bool(re.search(rf"\b{stem}\b", text))
-        points[test] += sum(3 for word in words if re.search(rf"\b{word}\b", text))
+        if test in reaching:
+            is_beside = test.startswith("/".join(["tests", *unit]) + "/")
+            points[test] = 4 * is_beside + 2 * (package in text) + 3 * (f"{package}.{stem}" in text)
+            points[test] += (6 if is_beside else 1) * (f"test_{stem}" in test)
+            points[test] += sum(2 for word in words if re.search(rf"\b{word}\b", text))
     order = sorted(points, key=lambda test: (-points[test], test))
     near = [test for test in order if points[test] >= _NEAR and test not in first]
     return [*first, *near], [test for test in order if test not in near and test not in first]

@@ -236,8 +236,7 @@ NAMED: tuple[Named, ...] = (
         "constant thinning",
         "privacy/samplers",
         "thin_geometric(fold_to_geometric(laplace), shares, self._entropy)",
-        "thin_geometric(fold_to_geometric(laplace), shares, "
-        "type('Zeros', (), {'bytes': lambda _, count: bytes(count)})())",
+        "thin_geometric(fold_to_geometric(laplace), shares, __import__('cloister.crypto').crypto.Stream(bytes(32)))",
         _SAMPLERS,
     ),
     Named(

@@ -3,8 +3,8 @@
 ::
 
     idle, answered ──enter: a later attempt of the same question, or a later round──▶ entered ──blind──▶ answered
-    answered ──OpenTotal: the attempt answered last──▶ opened ──RestoreMasks: q members voted──▶ opened
-    opened ──enter: a later round──▶ entered
+    answered ──OpenTotal: the attempt answered last──▶ opened ──RestoreMasks: q members voted──▶ restored
+    opened, restored ──enter: a later round──▶ entered
 
 What an attempt adds to a vector is pads with the other members and a mask of its own, both bound to the attempt's
 statement. So one statement of a round can be read at most: 2q > n + t puts an honest party into any two quorums, and it
@@ -53,7 +53,7 @@ from cloister.crypto.stream import Context
 from cloister.errors import RemoteProtocolError
 from cloister.roles import Message, Seat
 
-_Progress = Literal["entered", "answered", "opened"]
+_Progress = Literal["entered", "answered", "opened", "restored"]
 _VOTE = "cloister opened"
 
 
@@ -101,7 +101,7 @@ class DoubleMasks:
         """Return the members of an attempt that may be answered; refuse any other, and change nothing."""
         last = self._entered
         if last is not None and last.attempt.round >= attempt.round:
-            closed = self._progress == "opened"
+            closed = self._progress in ("opened", "restored")
             if attempt.round < last.attempt.round or attempt.number <= last.attempt.number or closed:
                 raise RemoteProtocolError(
                     f"an attempt must be later than attempt {last.attempt.number} of round {last.attempt.round}, and "
@@ -181,11 +181,12 @@ class DoubleMasks:
         entered = self._require("opened", request.attempt)
         silent = unpack_members(request.silent, self._terms.parties)
         others = {*entered.members} - {self._seat.number}
-        if not others.issuperset(silent) or [share.party for share in request.shares] != list(silent):
+        if not silent or not others.issuperset(silent) or [share.party for share in request.shares] != list(silent):
             raise RemoteProtocolError("the silent must be other members, each with its share for us; they are not.")
         self._check_votes(request.votes, entered)
         shares = b"".join(self._shares.open(share, entered.attempt) for share in request.shares)
         context = self.context("shares", entered.attempt, self._seat.number, request.silent)
+        self._progress = "restored"
         return Restored(seal_keyed(shares, self.seed, *context))
 
     def _check_votes(self, votes: tuple[PartyBox, ...], entered: _Entered) -> None:
@@ -216,8 +217,8 @@ class DoubleMasks:
         attempt = total.attempt
         members = self._read_members(attempt)
         digest, last = digest_body(total.body), self._entered
-        opened = last.opened_digest if last is not None and last.attempt.round == attempt.round else b""
-        if opened and digest != opened:
+        opened = last is not None and last.opened_digest and last.attempt.round == attempt.round
+        if last is not None and opened and (attempt, digest) != (last.attempt, last.opened_digest):
             raise RemoteProtocolError("a round's sum must be the one that we opened; it is another.")
         ring = self._terms.ring
         statement = state_attempt(self._seat.session, place, attempt)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from cloister.crypto import SystemEntropy
 from cloister.privacy.units import Learns
 from cloister.protocols.align import LEAKAGE, Mode
 from cloister.protocols.align import coordinator as coordinator_module
@@ -281,3 +282,47 @@ def test_the_coordinator_and_a_party_know_who_holds_that_partys_ids():
     mine = dict(zip(parties[0]._order.tolist(), coordinator_places(run, 1).tolist(), strict=True))  # party 1's
     assert {row for row, place in mine.items() if place in held_by_2} == set(range(5, 10))
     assert "coordinator and any one party" in LEAKAGE[Mode.UNION].breaks_if
+
+
+# --- the order of a list ------------------------------------------------------------------------------------------
+
+
+def record_orders(monkeypatch, seed):
+    """In which order each party hashes the rows of its own list; entropy is the system's, not the seed's."""
+    rows = {}
+    real = party_module.hash_to_points
+
+    def keep(ids):
+        rows.setdefault(len(rows), [int(exact_id.rpartition(b"-")[2]) for exact_id in ids])
+        return real(ids)
+
+    session = AlignSession([name_ids(range(40))] * 3, part_elements=64, seed=seed)
+    monkeypatch.setattr(party_module, "hash_to_points", keep)
+    parties = [session.party(number, entropy=SystemEntropy()) for number in session.numbers]
+    session.run(parties)
+    monkeypatch.setattr(party_module, "hash_to_points", real)
+    return list(rows.values())
+
+
+def test_every_party_sends_its_list_in_an_order_of_its_own_that_changes_from_run_to_run(monkeypatch):
+    """In the table's order, whoever blinds it next would know which row each place of the result came from."""
+    orders = record_orders(monkeypatch, 7) + record_orders(monkeypatch, 7)
+    assert len(orders) == 6
+    assert all(sorted(order) == list(range(40)) for order in orders)
+    assert len({tuple(order) for order in [*orders, list(range(40)), sorted(range(40), reverse=True)]}) == 8
+    for order in orders:
+        assert sum(place == row for place, row in enumerate(order)) < 10
+
+
+@pytest.mark.parametrize("mutant", [np.arange, lambda count: np.random.default_rng(0).permutation(count)])
+def test_mutants_with_a_public_order_are_noticed(monkeypatch, mutant):
+    class Public:
+        def __init__(self, key):
+            pass
+
+        def permutation(self, count):
+            return mutant(count)
+
+    monkeypatch.setattr(party_module, "Stream", Public)
+    orders = record_orders(monkeypatch, 7)
+    assert len({tuple(order) for order in orders}) == 1

@@ -127,3 +127,24 @@ def test_all_that_a_reply_depends_on_is_in_the_name_of_its_pad(monkeypatch):
     ]
     assert name_of() == name_of()
     assert len({name_of(), *(name_of(**change) for change in changes)}) == 1 + len(changes)
+
+
+def test_pads_of_one_name_differ_between_sets_in_which_a_client_has_the_same_neighbours():
+    """Two replies to different sets under one pad would show their difference to the coordinator."""
+    field = Field()
+    for client, sets in ((2, ((1, 2, 3), (1, 2, 3, 4), (1, 2, 3, 5))), (3, ((2, 3, 4), (1, 2, 3, 4, 5)))):
+        pads = [circle(5, field, (b"labels", 1), responders=own)[client] for own in sets]
+        for one, other in itertools.combinations(pads, 2):
+            assert (one == other).mean() < 0.01
+
+
+def test_the_mutant_whose_pads_do_not_depend_on_the_responders_is_noticed(monkeypatch):
+    real = CirclePads._keystream
+
+    def forget(self, first, second, shape, context):
+        return real(self, first, second, shape, context[:-1])
+
+    monkeypatch.setattr(CirclePads, "_keystream", forget)
+    field = Field()
+    one, other = (circle(5, field, (b"labels", 1), responders=own)[2] for own in ((1, 2, 3), (1, 2, 3, 4)))
+    assert np.array_equal(one, other)

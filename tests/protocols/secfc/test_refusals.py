@@ -7,6 +7,7 @@ import pytest
 from cloister.aggregation.seed_agreement import OpenSession, Ready
 from cloister.errors import RemoteProtocolError
 from cloister.privacy.units import Budget
+from cloister.protocols.secfc.holder import ShareHolder
 from cloister.protocols.secfc.labels import LabelBook, write_news
 from cloister.protocols.secfc.messages import (
     AddressedBox,
@@ -190,6 +191,33 @@ def test_sums_are_not_revealed_where_that_was_not_agreed():
         roles[1].handle(RevealSums(NEWS, None))
     with pytest.raises(RemoteProtocolError, match="only where that was agreed"):
         roles[1].handle(Finish(EVERYONE, NEWS, (AddressedBox(1, b"box"), AddressedBox(2, b"box"))))
+
+
+def reveal_twice():
+    """A second set of labels, of a later version, to a client that has revealed its share of the sums."""
+    roles, ask, _ = drive(SecfcSession(split(spread(24, 2, seed=4), 4)), RevealSums)
+    number, request = next(iter(ask.requests.items()))
+    roles[number].handle(request)
+    other = LabelNews(request.news.version + 1, 0, words([]), words([1 + row % 3 for row in range(24)], np.uint8))
+    return roles[number].handle(RevealSums(other, None))
+
+
+def test_sums_are_revealed_once_whatever_labels_they_are_asked_for():
+    """Sums of two sets of labels that differ in one record would be that record."""
+    with pytest.raises(RemoteProtocolError, match="revealed once"):
+        reveal_twice()
+
+
+def test_the_mutant_that_reveals_sums_repeatedly_is_noticed(monkeypatch):
+    real = ShareHolder.reveal
+
+    def forget(self, request, seed):
+        share = real(self, request, seed)
+        self._revealed = False
+        return share
+
+    monkeypatch.setattr(ShareHolder, "reveal", forget)
+    assert isinstance(reveal_twice(), SumShares)
 
 
 def test_distances_to_an_empty_cluster_are_refused():

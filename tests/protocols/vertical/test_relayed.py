@@ -4,9 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cloister.crypto import SeededEntropy, Stream, SystemEntropy
 from cloister.errors import RemoteProtocolError
+from cloister.protocols.vertical import relayed
 from cloister.protocols.vertical.messages import Letter, Post, Turn
 from cloister.protocols.vertical.relayed import Mail
+from cloister.roles import Seat
+from tests.protocols.vertical.sessions import TINY, Session
+from tests.protocols.vertical.tables import mixture
+from tests.sessions import SESSION
 
 SEED, SECRET = b"s" * 32, b"p" * 32
 
@@ -86,3 +92,44 @@ def test_the_same_content_has_another_box_in_every_place():
     boxes += [author.seal_letter(b"same", stage, to).box for stage in range(5) for to in (2, 3)]
     boxes += [make(2).seal_post(b"same", stage) for stage in range(5)]
     assert len(set(boxes)) == 20
+
+
+# --- where what is secret comes from ------------------------------------------------------------------------------
+
+
+def make_party(number, entropy):
+    session = Session(mixture(20, 2, 2, seed=5), **TINY)
+    seat = Seat(number=number, identity=session.seat(number).identity, entropy=entropy, session=SESSION)
+    return session.roles.seat(session.agreed, seat, session.inputs[number - 1], duty=session.duties[number])
+
+
+def test_what_a_party_draws_is_its_own_and_new_in_every_session():
+    """Keys, masks, errors and floods come from this stream."""
+    drawn = [make_party(number, SystemEntropy())._private.bytes(32) for number in (1, 2) for _ in range(3)]
+    assert len(set(drawn)) == 6
+    seeded = [make_party(number, SeededEntropy(1, f"party {number}"))._private.bytes(32) for number in (1, 2, 1)]
+    assert seeded[0] == seeded[2] != seeded[1]
+
+
+def post_keys(entropies):
+    """The public keys of two sessions of one job, as they were posted."""
+    keys = []
+    for entropy in entropies:
+        session = Session(mixture(20, 2, 2, seed=5), **TINY)
+        parties = [session.party(1), make_party(2, entropy)]
+        completed = session.run(parties)
+        posts = completed.alice._posts
+        keys.append([raw for (stage, author), raw in posts.items() if (author, stage) == (2, 1)])
+    return keys
+
+
+def test_two_sessions_of_one_job_have_different_keys(monkeypatch):
+    first, second = post_keys([SystemEntropy(), SystemEntropy()])
+    assert len(first) == len(second) == 1
+    assert first != second
+
+
+def test_the_mutant_with_a_constant_stream_is_noticed(monkeypatch):
+    monkeypatch.setattr(relayed, "Stream", lambda key: Stream(bytes(32)))
+    first, second = post_keys([SystemEntropy(), SystemEntropy()])
+    assert first == second

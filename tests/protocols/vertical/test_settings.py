@@ -137,3 +137,28 @@ def test_more_holders_of_noise_need_more_room():
     assert four.total_std(10.0) == pytest.approx(2**0.5 * two.total_std(10.0))
     assert four.sum_max > two.sum_max
     assert two.total_std(None) == 0.0
+
+
+def cost_of_change(public, before, after, radius=64):
+    """The zCDP of one Lloyd round if a record's offsets and cluster are these before, and those after."""
+    sigma_sum, sigma_count = public.sigma_for(radius**2, public.sum_rho), public.sigma_for(1, public.count_rho)
+    sums, counts = np.zeros((2, 4)), np.zeros(2)
+    for sign, (cluster, offset) in ((-1, before), (1, after)):
+        sums[cluster] += sign * np.array(offset)
+        counts[cluster] += sign
+    return (sums**2).sum() / (2 * sigma_sum**2) + (counts**2).sum() / (2 * sigma_count**2)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.9])
+@pytest.mark.parametrize("start", ["synopsis", "random"])
+def test_no_change_of_values_costs_more_than_is_said_and_the_worst_costs_as_much(start, share):
+    """Replacement, from first principles: the worst of all pairs of offsets along the axes and of clusters."""
+    public = make(500, start=start, knobs=Knobs(count_share=share))
+    axes = [tuple(64 * sign * (i == j) for i in range(4)) for j in range(4) for sign in (-1, 1)]
+    pairs = [(cluster, axis) for cluster in (0, 1) for axis in axes]
+    worst = max(cost_of_change(public, before, after) for before in pairs for after in pairs)
+    histogram = 2 / (2 * public.sigma_for(1, public.start_rho) ** 2) if start == "synopsis" else 0.0
+    codebooks = sum(4 * public.codebook_rho_of(maker) for maker in public.codebook_makers)
+    total = public.rounds_made * worst + histogram + codebooks
+    assert total == pytest.approx(public.replacement_rho, rel=1e-6)
+    assert total <= public.replacement_rho * (1 + 1e-12)

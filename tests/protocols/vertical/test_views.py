@@ -1,6 +1,7 @@
 """Each role of a vertical session receives what its leakage table says; mutants show that the tests can fail."""
 
 import itertools
+from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -14,6 +15,7 @@ from cloister.protocols.vertical import computing, holder, uploads
 from cloister.protocols.vertical.computing import ComputingParty
 from cloister.protocols.vertical.contents import PostedKeys, Prepared, decode_asked, unpack_answer
 from cloister.protocols.vertical.holder import HolderParty
+from cloister.protocols.vertical.leakage import SEMI_HONEST, describe_leakage
 from cloister.protocols.vertical.messages import CODEC, Done
 from cloister.protocols.vertical.noise import ChargedFlood, StatisticalFlood
 from tests.lattice.answers import measure_errors
@@ -376,3 +378,11 @@ def test_no_key_holder_can_take_all_noise_away(monkeypatch):
 def test_no_party_object_hands_out_records():
     shown = {name for kind in (ComputingParty, HolderParty) for name in dir(kind) if not name.startswith("_")}
     assert shown == {"centres", "close", "codebooks", "finding", "finished", "handle", "inquiry", "released_totals"}
+
+
+def test_the_model_is_said_in_the_same_words_wherever_somebody_looks():
+    root = Path(__file__).parents[3]
+    for name in ("SECURITY.md", "docs/proofs/collective-keys.md"):
+        assert SEMI_HONEST in (root / name).read_text(encoding="utf-8")
+    for name in CASES:
+        assert SEMI_HONEST in describe_leakage(make_case(name).agreement).breaks_if  # and so on every card

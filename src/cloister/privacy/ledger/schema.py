@@ -78,7 +78,11 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def create_ledger(path: Path, *, created: str) -> None:
-    """Make an empty ledger at ``path``, unless another process was first; a half-made one is never seen there."""
+    """Make an empty ledger at ``path``, unless another process was first; a half-made one is never seen there.
+
+    Its name is on the disk when this returns. Where its maker is killed before, SQLite sees to it with the first
+    charge, for it syncs the folder of a journal.
+    """
     if not path.parent.is_dir():
         raise LedgerError(f"a ledger's folder must exist; there is no {path.parent}. Make it, or check the path.")
     workshop = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))

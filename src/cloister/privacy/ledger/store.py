@@ -22,7 +22,7 @@ from pathlib import Path
 
 from cloister.errors import LedgerError
 from cloister.privacy.ledger.chain import Head, StoredEntry, read_bytes, read_entry, read_number, read_text, start_of
-from cloister.privacy.ledger.schema import BUSY_TIMEOUT_S, check_pages, connect, drop_second_name, sync_folder
+from cloister.privacy.ledger.schema import BUSY_TIMEOUT_S, check_pages, connect, drop_second_name
 
 _open_stores: weakref.WeakSet[LedgerStore] = weakref.WeakSet()
 _parents_connections: list[sqlite3.Connection] = []  # kept so that a child does not close them
@@ -41,8 +41,6 @@ class LedgerStore:
             with self.transaction(write=False) as transaction:
                 transaction.check_pages()
                 self.created, self.salt, self.start = transaction.read_origin()
-            with name_errors(path):
-                sync_folder(path.parent)  # its maker may have been killed before it could
         except BaseException:
             self.close()
             raise
