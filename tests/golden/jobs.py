@@ -97,6 +97,7 @@ def _audited(name: str) -> str:
 
 SHARED = 'placement = "shared"\ncolluding_max = 1'
 LOCAL = 'placement = "local"'
+AGGREGATOR = 'placement = "aggregator"'
 RING = 'topology = "ring"\n'
 JOINT = RING + 'noise = "laplace"\nplacement = "joint"'
 SIZES = "alpha_min = 1.5\nalpha_max = 1.5"
@@ -109,7 +110,7 @@ LEDGER = '[ledger]\npath = "ledgers"'
 THREE = ("bank", "telco", "shop")
 
 JOBS: dict[str, str] = {
-    "synopsis-aggregator": _synopsis(),
+    "synopsis-aggregator": _synopsis(AGGREGATOR),
     "synopsis-shared": _synopsis(SHARED),
     "synopsis-local": _synopsis(LOCAL),
     "synopsis-records": _synopsis(data="records = 150\nmax_records = 60"),
@@ -128,6 +129,7 @@ JOBS: dict[str, str] = {
         parties=PAIR,
     ),
     "feddp-record": _feddp(),
+    "feddp-aggregator": _feddp(AGGREGATOR),
     "feddp-shared": _feddp(SHARED),
     "feddp-local": _feddp(LOCAL),
     "feddp-client": _feddp(budget='epsilon = 8.0\nunit = "client"', parties=MANY),
@@ -167,6 +169,7 @@ JOBS: dict[str, str] = {
         "masked-centroid", f'assignment = "distance-constrained"\nradius = 0.8\n{SIZES}'
     ),
     "mask-noise-average": _noisy(),
+    "mask-noise-average-aggregator": _noisy(AGGREGATOR),
     "mask-noise-average-bound": _noisy("norm_bound = 1.0"),
     "mask-noise-average-shared": _noisy(SHARED),
     "mask-noise-average-local": _noisy(LOCAL),
@@ -177,6 +180,7 @@ JOBS: dict[str, str] = {
     "mask-noise-average-ring-joint": _noisy(JOINT),
     "mask-noise-average-audited": _audited("mask-noise-average"),
     "fastlloyd-gaussian": _fastlloyd(),
+    "fastlloyd-aggregator": _fastlloyd(AGGREGATOR),
     "fastlloyd-defaults": _job('name = "fastlloyd"', budget="epsilon = 4.0"),
     "fastlloyd-records": _fastlloyd(data="records = 150"),
     "fastlloyd-radius": _fastlloyd("radius = 0.5"),

@@ -141,5 +141,5 @@ def test_a_unit_may_be_given_by_its_word():
     assert Budget(epsilon=1.0, unit="client") == Budget(epsilon=1.0, unit=Unit.CLIENT)
     assert Budget(epsilon=1.0, unit="client").unit is Unit.CLIENT
     for wrong in ("party", "Client", "", None, 1):
-        with pytest.raises(ConfigError, match='unit must be "record" or "client"; got'):
+        with pytest.raises(ConfigError, match='unit must be "record", "person" or "client"; got'):
             Budget(epsilon=1.0, unit=wrong)

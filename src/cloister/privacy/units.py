@@ -74,8 +74,8 @@ def _read_unit(unit: object) -> Unit:
     try:
         return Unit(unit)
     except ValueError:
-        choices = " or ".join(f'"{choice.value}"' for choice in Unit)
-        raise ConfigError(f"unit must be {choices}; got {unit!r}.") from None
+        *others, last = (f'"{choice.value}"' for choice in Unit)
+        raise ConfigError(f"unit must be {', '.join(others)} or {last}; got {unit!r}.") from None
 
 
 LIMIT = "{limit}"

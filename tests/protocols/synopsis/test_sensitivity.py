@@ -297,7 +297,7 @@ def check_split(rounds, unit):
 
 
 @pytest.mark.parametrize("rounds", range(1, 9))
-@pytest.mark.parametrize("unit", Unit)
+@pytest.mark.parametrize("unit", COUNT_PARTS)
 def test_a_split_that_leaves_nothing_over_is_split_exactly(rounds, unit, monkeypatch):
     check_split(rounds, unit)
     monkeypatch.setattr(refinement, "isqrt", lambda square: int(sqrt(square)))  # mutant: a root of doubles
