@@ -4,11 +4,10 @@ Each mutant is the code with one of them removed; the test that dies of it is na
 `cloister.aggregation` without such a test fails below.
 """
 
-import importlib
-
 import pytest
 
-from tests.aggregation.mutants import find_mutants, find_rules, kills
+from tests.aggregation.mutants import MODULES, SUMS, find_rules
+from tests.mutants import kills, name_killers
 
 KILLED_BY = {
     "test_collusion::test_a_later_attempt_asks_the_same_question_on_the_same_vector": (
@@ -259,8 +258,8 @@ KILLED_BY = {
     ),
 }
 
-MUTANTS = {str(mutant): mutant for mutant in (*find_mutants(), *find_rules())}
-KILLERS = {mutant: test for test, mutants in KILLED_BY.items() for mutant in mutants}
+MUTANTS = {str(mutant): mutant for mutant in (*SUMS.find_checks(*MODULES), *find_rules())}
+KILLERS = name_killers(KILLED_BY)
 
 
 def test_every_mutant_has_a_test_that_kills_it_and_every_name_is_one():
@@ -269,6 +268,4 @@ def test_every_mutant_has_a_test_that_kills_it_and_every_name_is_one():
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_mutant_dies(name):
-    module, test = KILLERS[name].split("::")
-    found = getattr(importlib.import_module(f"tests.aggregation.{module}"), test)
-    assert kills(found, MUTANTS[name])
+    assert kills("tests.aggregation", KILLERS[name], MUTANTS[name])
