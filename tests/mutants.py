@@ -135,6 +135,17 @@ class Package:
             del one[place]
             yield self._make(module, function, f"without {text}", tree)
 
+    def find_calls(self, change, *modules: str) -> Iterator[Mutant]:
+        """One mutant for each call of which ``change`` makes another expression, with a name; None for all others."""
+        for module in modules:
+            source = self._source(module)
+            for at, node in enumerate(ast.walk(ast.parse(source))):
+                if isinstance(node, ast.Call) and change(node) is not None:
+                    tree = ast.parse(source)
+                    call = next(itertools.islice(ast.walk(tree), at, None))
+                    function, (without, other) = _function_around(tree, call), change(call)
+                    yield self._make(module, function, without, _Replacing(call, other).visit(tree))
+
     def _source(self, module):
         return inspect.getsource(load(self.name, module))
 
@@ -153,6 +164,14 @@ class Package:
                     yield from ((at, (place, part)) for part in range(len(pair.left.elts)))
             elif isinstance(node, ast.Expr) and _name_of(node.value) in self.checkers:
                 yield at, None
+
+
+class _Replacing(ast.NodeTransformer):
+    def __init__(self, node, by):
+        self._node, self._by = node, by
+
+    def generic_visit(self, node):
+        return self._by if node is self._node else super().generic_visit(node)
 
 
 def _refuses(body):
