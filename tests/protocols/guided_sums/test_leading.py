@@ -17,10 +17,12 @@ from cloister.protocols.feddp import ExtraSteps, bind_server
 from cloister.protocols.guided_sums.agreement import Agreement
 from cloister.protocols.guided_sums.leader import is_close
 from cloister.protocols.guided_sums.messages import Answer, Finish, Lead, Sign, Signed, make_codec
+from cloister.protocols.guided_sums.query import Idle
 from cloister.protocols.synopsis import run_synopsis
 from cloister.runtime import Fault, FaultKind
 from cloister.wire import Array
 from tests.protocols.feddp import sessions as feddp
+from tests.protocols.guided_sums import lies
 from tests.protocols.guided_sums.sessions import counted_names
 from tests.protocols.synopsis.sessions import Session, counting
 from tests.sessions import SESSION, Table, blobs, split
@@ -188,6 +190,22 @@ def test_a_leader_that_states_what_nobody_would_take_is_passed_over(stated):
     assert len(set(findings_of(parties))) == 1
     assert parties[1].released_totals
     assert not parties[0].released_totals
+
+
+def test_a_leader_that_hands_over_what_another_has_stated_is_passed_over():
+    """The second party's key and name, as it would be asked next."""
+    session = counting(4)
+    parties = [session.party(n) for n in (1, 2, 3, 4)]
+
+    def hand_over(stated):
+        round_, seed = parties[0]._led, parties[0]._introduction.masks.seed
+        room = session.agreed.forms.lengths[round_ - 1]
+        return lies.seal(round_, lies.encode(Idle()), room, seed=seed, leader=2, signer=2)
+
+    session.run([Answering(parties[0], Lead, hand_over), *parties[1:]])
+    assert findings_of(parties) != [None] * 4
+    assert not parties[0].released_totals
+    assert parties[1].released_totals
 
 
 @pytest.mark.parametrize("signed", [lambda signed: Ready(), lambda signed: Signed(signed.signature[1:])])

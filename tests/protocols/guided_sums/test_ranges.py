@@ -222,4 +222,4 @@ def test_a_question_longer_than_its_slot_or_of_another_kind_is_not_stated():
     for wrong in (longer, walked[0].question):
         with pytest.raises(LocalProtocolError, match="this is a bug"):
             forms.write(round_, wrong)
-    assert len(forms.write(round_, question)) == forms.lengths[round_ - 1]
+    assert len(forms.write(round_, question)) == len(forms.write(round_, Idle())) == forms.lengths[round_ - 1]

@@ -95,9 +95,8 @@ class Plane(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, kw
         m = self.axes.shape[-1] if len(self.axes.shape) == 2 else 0
         require(1 <= m <= axes_most, "the number of a question's axes", f"from 1 to {axes_most}", m)
         axes = take_points("axes", self.axes, d, m, most=1.0 + _LONG)
-        require(
-            bool((np.square(axes).sum(axis=0) <= 1.0 + _LONG).all()), "a question's axes", "no longer than 1", "others"
-        )
+        short = bool((np.square(axes).sum(axis=0) <= 1.0 + _LONG).all())
+        require(short, "a question's axes", "no longer than 1", "others")
         return Subspace(origin=origin, axes=axes)
 
     @classmethod
