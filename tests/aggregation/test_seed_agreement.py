@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from cloister.aggregation import SeedHolder, agree_on_seed
+from cloister.aggregation import SeedHolder, agree_on_seed_and_keys
 from cloister.aggregation.seed_agreement import (
     OpenSession,
     Ready,
@@ -46,7 +46,7 @@ def make_holders(parties):
 
 def drive(holders, lost=frozenset(), members_min=1, seen=None):
     """Run the agreement; ``lost`` holds (step, party) whose reply does not arrive."""
-    generator = agree_on_seed(
+    generator = agree_on_seed_and_keys(
         agreement=AGREEMENT, directory=directory_of(len(holders)), session=SESSION, members_min=members_min, steps=3
     )
     ask, step = next(generator), 0
@@ -62,7 +62,7 @@ def drive(holders, lost=frozenset(), members_min=1, seen=None):
         try:
             ask = generator.send(answers)
         except StopIteration as stop:
-            return stop.value
+            return tuple(key.owner for key in stop.value)
 
 
 def test_all_hold_one_seed_and_no_message_shows_it():
@@ -200,7 +200,9 @@ def test_a_different_job_is_refused():
 def test_the_coordinator_checks_what_it_relays():
     holders = make_holders(2)
     keys = opened(holders)
-    generator = agree_on_seed(agreement=AGREEMENT, directory=directory_of(2), session=SESSION, members_min=2, steps=3)
+    generator = agree_on_seed_and_keys(
+        agreement=AGREEMENT, directory=directory_of(2), session=SESSION, members_min=2, steps=3
+    )
     ask = next(generator)
     for reply in (SessionOpened(keys[2]), Ready()):
         with pytest.raises(RemoteProtocolError, match="own key"):

@@ -9,8 +9,10 @@ import pytest
 from cloister.errors import RemoteProtocolError
 from cloister.protocols.align import AlignParty
 from cloister.protocols.vertical import contents, relayed
+from cloister.wire import CoordinatorEndpoint, PartyEndpoint
 from tests.hostile.cases import CASES
-from tests.hostile.game import Game, Played
+from tests.hostile.game import Game, Played, find_true_outcome
+from tests.sessions import SESSION
 
 GAMES = 12
 
@@ -28,6 +30,31 @@ def test_a_hostile_party_causes_typed_errors_only_and_a_refused_message_leaves_n
     assert not total.findings, "\n".join(total.findings)
     assert total.frames > 50
     assert total.refused > 0.5 * total.frames
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_earlier_request_is_refused_as_a_new_one(name):
+    """A relay repeats all that it has ever asked a party, the seed agreement too, before each true request."""
+    session = CASES[name]()
+    codec = session.roles.codec(session.agreed)
+    parties = {
+        number: PartyEndpoint(session.party(number), number=number, codec=codec, session=SESSION)
+        for number in session.numbers
+    }
+    coordinator = CoordinatorEndpoint(session.coordinator(), codec=codec, session=SESSION)
+    asked, replies = {number: [] for number in parties}, []
+    while not coordinator.finished:
+        for number, frame in coordinator.frames().items():
+            for request in asked[number]:
+                again = codec.encode(request, session=SESSION, step=coordinator.step, sender=0)
+                if again != frame:
+                    with pytest.raises(RemoteProtocolError):
+                        parties[number].receive(again)
+            asked[number].append(coordinator.ask.requests[number])
+            replies.append(parties[number].receive(frame))
+            coordinator.receive(number, replies[-1])
+        coordinator.close_step()
+    assert replies == find_true_outcome(name)[0]  # to the last byte
 
 
 def test_games_are_games():

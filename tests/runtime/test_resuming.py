@@ -1,8 +1,9 @@
-"""Every role is killed at every step, at three instants, and goes on from its journal: one result, draw and charge.
+"""Every role of every family is killed at every step, at three instants, and goes on: one result, draw and charge.
 
 The roles are those of `cloister.cli.role_process`, in this process: a kill throws a role away and opens it anew.
 """
 
+import os
 from collections import Counter
 
 import numpy as np
@@ -67,17 +68,15 @@ class Cast:
     def endpoint(self, number):
         return self.roles[number].endpoint
 
-    def run(self, plan=None, monkeypatch=None):
-        """Run the session; ``plan`` says from a step which role is killed in it, and when."""
+    def run(self, plan=lambda step, role: None, monkeypatch=None):
+        """Run the session; ``plan`` says of a step and a role at which instant it is killed in it, if it is."""
         steps = 0
         while not self.endpoint(0).finished:
-            victim, instant = (None, None) if plan is None else plan(steps)
             frames = self.endpoint(0).frames()
             for party, frame in frames.items():
-                own = instant if party == victim else None
-                self.endpoint(0).receive(party, self.ask(party, frame, own, monkeypatch))
-            if victim == 0:
-                self.close_step(frames, instant, monkeypatch)
+                self.endpoint(0).receive(party, self.ask(party, frame, plan(steps, party), monkeypatch))
+            if plan(steps, 0) is not None:
+                self.close_step(frames, plan(steps, 0), monkeypatch)
             else:
                 self.endpoint(0).close_step()
             steps += 1
@@ -127,56 +126,58 @@ class Cast:
                 handle()
 
 
-def in_turn(instant):
-    """In each step another role is killed."""
-    return lambda step: (step % 4, instant)
-
-
-@pytest.mark.parametrize("instant", INSTANTS)
-@pytest.mark.parametrize("job", JOBS)
-def test_a_seeded_session_ends_as_it_does_without_kills(job, instant, folder, tmp_path, monkeypatch):
-    undisturbed, steps = Cast(folder, None, job, seed=1).run()
-    cast = Cast(folder, tmp_path, job, seed=1)
-    assert cast.run(in_turn(instant), monkeypatch) == (undisturbed, steps)
-    assert cast.kills >= steps / 2  # a party that is not asked in a step is not killed in it
-    assert list(tmp_path.iterdir()) == []  # the journals are wiped
+def everybody(turn):
+    """In each step every role is killed: in three turns, each at each instant."""
+    return lambda step, role: INSTANTS[(step + role + turn) % 3]
 
 
 DRAWING = [job for job, text in JOBS.items() if "[budget]" in text and "joint" not in text]
-"""Joint noise is drawn by nobody: it follows from keys, which the test above covers."""
+"""Joint noise is drawn by nobody: it follows from keys."""
+IN_ONE_TURN = () if "CLOISTER_LONG" in os.environ else ("vertical", *DRAWING)
+"""Each role at each step, at one instant; the others at all three. Those that draw noise are so without a seed, too."""
 
 
-@pytest.mark.parametrize("instant", INSTANTS)
+@pytest.mark.parametrize(
+    ("job", "turn"), [(job, turn) for job in JOBS for turn in range(1 if job in IN_ONE_TURN else 3)]
+)
+def test_every_role_is_killed_at_every_step_and_the_session_ends_as_it_does_without(
+    job, turn, folder, tmp_path, monkeypatch
+):
+    """Seeded: the same results, books and number of steps."""
+    undisturbed, steps = Cast(folder, None, job, seed=1).run()
+    cast = Cast(folder, tmp_path, job, seed=1)
+    assert cast.run(everybody(turn), monkeypatch) == (undisturbed, steps)
+    assert cast.kills >= 2 * steps  # the coordinator, and whoever is asked
+    assert list(tmp_path.iterdir()) == []  # the journals are wiped
+
+
+@pytest.mark.parametrize("turn", range(3))
 @pytest.mark.parametrize("job", DRAWING)
-def test_without_a_seed_every_noise_that_leaves_is_drawn_once(job, instant, folder, tmp_path, monkeypatch):
+def test_without_a_seed_every_noise_that_leaves_is_drawn_once(job, turn, folder, tmp_path, monkeypatch):
     """What was drawn on account of a request that was answered is never drawn again, nor charged again."""
-    drawn = []
-    real = ExactSampler.draw
+    drawn, sent = [], []
+    real_draw, real_finish = ExactSampler.draw, Memory.finish
 
     def draw(self, *args):
-        drawn.append(1)
-        return real(self, *args)
+        drawn.append(real_draw(self, *args))
+        return drawn[-1]
+
+    def finish(self, frames, answer):  # what is written, and leaves afterwards
+        sent.extend(self._noise)
+        real_finish(self, frames, answer)
 
     monkeypatch.setattr(ExactSampler, "draw", draw)
     undisturbed, _ = Cast(folder, None, job, seed=None).run()
     needed = len(drawn)
     assert needed
     drawn.clear()
-    reports, _ = Cast(folder, tmp_path, job, seed=None).run(in_turn(instant), monkeypatch)
+    monkeypatch.setattr(Memory, "finish", finish)
+    reports, _ = Cast(folder, tmp_path, job, seed=None).run(everybody(turn), monkeypatch)
     for report, other in zip(reports, undisturbed, strict=True):  # which rounds are idle may differ with the noise
         assert max(Counter(report.charged).values(), default=0) == max(Counter(other.charged).values(), default=0)
     assert all(report.centres == reports[0].centres is not None for report in reports)
-    if instant != "inside":  # there noise that nobody ever saw was drawn
-        assert len(drawn) == needed
-
-
-def test_one_party_is_killed_at_every_step_and_at_every_instant(folder, tmp_path, monkeypatch):
-    """Also the leader, round after round."""
-    undisturbed, _ = Cast(folder, None, "synopsis", seed=2).run()
-    for party in (1, 2):
-        for instant in INSTANTS:
-            cast = Cast(folder, tmp_path, "synopsis", seed=2)
-            assert cast.run(lambda step, kill=(party, instant): kill, monkeypatch)[0] == undisturbed
+    assert len(sent) == needed
+    assert {id(noise) for noise in sent} <= {id(noise) for noise in drawn}  # else drawn inside a kill, and never seen
 
 
 # --- a role that would answer otherwise -------------------------------------------------------------------------------
@@ -251,15 +252,16 @@ def test_noise_on_account_of_nothing_is_refused(tmp_path):
     memory.close()
 
 
-def test_keys_differ_from_record_to_record_from_label_to_label_and_from_session_to_session(tmp_path):
+def test_keys_differ_from_record_to_record_and_with_frames_labels_and_sessions(tmp_path):
     seen = []
     for session in (b"1", b"2"):
         memory = Memory(tmp_path / session.decode(), key=KEY, session=session)
         one, other = memory.make_entropy("one"), memory.make_entropy("other")
         for number in (1, 2):
-            memory.begin(number)
-            seen += [one.bytes(16), one.bytes(16), other.bytes(16)]
-            memory.finish({}, b"")
+            for frames in ({0: b"a"}, {0: b"b"}, {1: b"a"}, {0: b"a", 1: b"b"}):
+                memory.begin(number, frames)
+                seen += [one.bytes(16), one.bytes(16), other.bytes(16)]
+            memory.finish(frames, b"")
         memory.close()
     assert len(set(seen)) == len(seen)
     assert np.unpackbits(np.frombuffer(b"".join(seen), np.uint8)).mean() == pytest.approx(0.5, abs=0.06)

@@ -15,12 +15,11 @@ What is proved: docs/proofs/secure-sum.md.
 
 from cloister.aggregation.follower import Contributor, Follower
 from cloister.aggregation.introduction import Introduction, Masks
-from cloister.aggregation.masked_sum import Aggregate, MaskSchedule, pack_members, sum_masked, unpack_members
-from cloister.aggregation.seed_agreement import SeedHolder, agree_on_seed
+from cloister.aggregation.masked_sum import MaskSchedule, pack_members, unpack_members
+from cloister.aggregation.seed_agreement import SeedHolder, agree_on_seed_and_keys
 from cloister.aggregation.terms import MaskKind, SumTerms, least_quorum
 
 __all__ = [
-    "Aggregate",
     "Contributor",
     "Follower",
     "Introduction",
@@ -29,9 +28,8 @@ __all__ = [
     "Masks",
     "SeedHolder",
     "SumTerms",
-    "agree_on_seed",
+    "agree_on_seed_and_keys",
     "least_quorum",
     "pack_members",
-    "sum_masked",
     "unpack_members",
 ]

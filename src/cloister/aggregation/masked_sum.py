@@ -24,25 +24,15 @@ and a round of one party never for two vectors; a repeated request gets the firs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Annotated, Any
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
-from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
 from cloister.crypto import Stream, derive_key
 from cloister.errors import LocalProtocolError, RemoteProtocolError
 from cloister.numeric import Ring
-from cloister.wire import Array
-
-
-class Aggregate(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """What the coordinator returns of one round: the masked sum and who is in it."""
-
-    round: Annotated[int, Meta(ge=1, lt=2**31)]
-    members: bytes
-    masked_sum: Array
 
 
 def pack_members(members: Iterable[int], parties: int) -> bytes:
@@ -72,24 +62,6 @@ def _read_bitmap(bitmap: bytes, parties: int) -> NDArray[np.int8]:
     return inside
 
 
-def sum_masked(
-    vectors: Mapping[int, NDArray[Any]],
-    ring: Ring,
-    *,
-    round_: int,
-    parties: int,
-    plain_addition: Callable[[NDArray[Any]], NDArray[Any]] | None = None,
-) -> Aggregate:
-    """Add the masked vectors of the parties that answered (thesis 2.2.1, step 3).
-
-    ``plain_addition`` is the optional step 4: what the coordinator adds to the sum that it cannot read, such as noise.
-    """
-    total = ring.sum([vectors[party] for party in sorted(vectors)])
-    if plain_addition is not None:
-        total = plain_addition(total)
-    return Aggregate(round_, pack_members(vectors, parties), Array.of(total))
-
-
 class MaskSchedule:
     """One party's view of the common masks of one session."""
 
@@ -114,31 +86,6 @@ class MaskSchedule:
             )
         masked: NDArray[Any] = values + self.mask_of(round_, party, len(values))
         return masked
-
-    def unmask(self, aggregate: Aggregate, *, length: int, members_min: int) -> tuple[NDArray[Any], tuple[int, ...]]:
-        """Subtract the masks of exactly the members (step 5); returns ring elements and the members.
-
-        Parameters
-        ----------
-        aggregate
-            What the coordinator returned.
-        length
-            How many elements the sum of that round must have, as agreed.
-        members_min
-            A sum over fewer parties stays masked: it would show more of one party than was agreed.
-
-        Raises
-        ------
-        RemoteProtocolError
-            If the aggregate is malformed, has another length, or sums fewer than ``members_min`` parties.
-        """
-        members = unpack_members(aggregate.members, self._parties)
-        if len(members) < members_min:
-            raise RemoteProtocolError(
-                f"a sum must be over at least {members_min} parties to be unmasked; got {len(members)}."
-            )
-        total = aggregate.masked_sum.to_numpy(self._ring.dtype, length)
-        return total - self.sum_masks(aggregate.round, aggregate.members, length), members
 
     def sum_masks(self, round_: int, members: bytes, length: int) -> NDArray[Any]:
         """Return the masks of exactly these members, added up."""

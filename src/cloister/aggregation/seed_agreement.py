@@ -183,20 +183,10 @@ def _context(session: bytes, sender: int, recipient: int) -> tuple[bytes, str, i
     return (session, "common seed", sender, recipient)
 
 
-def agree_on_seed(
-    *, agreement: bytes, directory: tuple[bytes, ...], session: bytes, members_min: int, steps: int
-) -> Coordinator[tuple[int, ...]]:
-    """Coordinator's side: relay keys and boxes; returns the parties that hold the seed."""
-    keys = yield from agree_on_seed_and_keys(
-        agreement=agreement, directory=directory, session=session, members_min=members_min, steps=steps
-    )
-    return tuple(key.owner for key in keys)
-
-
 def agree_on_seed_and_keys(
     *, agreement: bytes, directory: tuple[bytes, ...], session: bytes, members_min: int, steps: int
 ) -> Coordinator[tuple[SignedSessionKey, ...]]:
-    """As :func:`agree_on_seed`; returns the signed session keys of the parties that hold the seed, by number.
+    """Coordinator's side: relay keys and boxes; returns the signed session keys of who holds the seed, by number.
 
     It checks the keys that it relays, so that a bad key drops its owner and not every leader that refuses it.
     """

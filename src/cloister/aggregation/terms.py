@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from cloister.aggregation.statements import CHECK_BITS, DIGEST_BYTES
+from cloister.aggregation.statements import CHECK_BITS, DIGEST_BYTES, count_check_words
 from cloister.crypto.identity import SIGNATURE_BYTES
 from cloister.crypto.sealing import TAG_BYTES
 from cloister.crypto.secret_sharing import SECRET_BYTES, SHARE_BYTES
@@ -85,7 +85,7 @@ class SumTerms:
     @property
     def check_words(self) -> int:
         """How many words stand behind a vector."""
-        return CHECK_BITS // self.ring.bits
+        return count_check_words(self.ring)
 
     def body_bytes(self, length: int) -> int:
         """The bytes of a vector with its check words."""

@@ -143,13 +143,21 @@ def _pack_spheres(stream: Stream, k: int, d: int, radius: float) -> FloatArray |
         batch = 8
         while True:
             candidates = (1.0 - radius) * (2.0 * stream.uniform(batch, d) - 1.0)
-            apart = cdist(candidates, centres[:j], "sqeuclidean") >= (2.0 * radius) ** 2
-            fitting = np.flatnonzero(apart.all(axis=1))
-            if fitting.size:
-                centres[j] = candidates[fitting[0]]
+            fitting = _find_apart(candidates, centres[:j], 2.0 * radius)
+            if fitting is not None:
+                centres[j] = candidates[fitting]
                 break
             attempts += batch
             if attempts >= _ATTEMPTS:
                 return None
             batch = min(2 * batch, _ATTEMPTS - attempts)
     return centres
+
+
+def _find_apart(candidates: FloatArray, centres: FloatArray, distance: float) -> int | None:
+    """Return the first candidate that is so far from every centre: the same one on every processor."""
+    for place, candidate in enumerate(candidates):
+        squares = np.square(centres - candidate).sum(axis=1)
+        if (squares >= distance * distance).all():
+            return place
+    return None

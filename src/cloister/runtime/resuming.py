@@ -4,7 +4,8 @@ A role is a function of the messages that it took and of its randomness. So its 
 
 ::
 
-    entry 0     the session's secret: every key and salt of the role follows from it, and from the number of the record
+    entry 0     the session's secret: every key and salt of the role follows from it, and from the record's number and
+                frames: no key is made for two messages, not even where the disk was set back
     entry i     record i: the frames that were taken, the noise that was drawn on their account, a digest of the answer
 
 A party's record is one request; the coordinator's, the replies of one step. A record is written when the answer is
@@ -13,8 +14,7 @@ draws nothing, charges nothing twice, and answers the same bytes. A rebuilt role
 was changed, say) ends with a :class:`JournalError` instead: a second answer to a paid question would be a second
 release.
 
-A refused request leaves no record. Keys are made from the number of the record, so that it does not matter to later
-ones how many requests were refused in between.
+A refused request leaves no record, and it does not matter to later keys how many were refused in between.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Memory:
             self._secret = self._read_start(self._journal.recovered[0]).secret
         self.recovered = [msgspec.msgpack.decode(entry, type=Record) for entry in self._journal.recovered[1:]]
         """What was done before the kill, in order."""
-        self._number = 0  # of the record that is being made; 0: none yet
+        self._number, self._frames = 0, b""  # of the record that is being made; 0: none yet
         self._streams: dict[str, Stream] = {}  # of its keys
         self._noise: list[IntArray] = []  # drawn for it
         self._kept: tuple[bytes, ...] | None = None  # what was drawn for it before the kill
@@ -94,7 +94,7 @@ class Memory:
     def draw_bytes(self, label: str, count: int) -> bytes:
         """Draw bytes of keys for the record that is being made."""
         if label not in self._streams:
-            self._streams[label] = Stream.from_seed(self._secret, "journal", label, self._number)
+            self._streams[label] = Stream.from_seed(self._secret, "journal", label, self._number, self._frames)
         return self._streams[label].bytes(count)
 
     def draw_noise(self, sampler: Sampler, mechanism: Noise, entries: int, on_progress: OnProgress | None) -> IntArray:
@@ -114,9 +114,10 @@ class Memory:
 
     # --- records ------------------------------------------------------------------------------------------------------
 
-    def begin(self, number: int, kept: Record | None = None) -> None:
+    def begin(self, number: int, frames: Mapping[int, bytes], kept: Record | None = None) -> None:
         """Begin a record, or begin it again if a request was refused; ``kept`` is what it was before a kill."""
         self._number, self._streams = number, {}
+        self._frames = _digest(encode_context(*(part for entry in sorted(frames.items()) for part in entry)))
         self._noise, self._kept = [], None if kept is None else kept.noise
 
     def finish(self, frames: Mapping[int, bytes], answer: bytes) -> None:
@@ -175,7 +176,7 @@ class ResumingParty(PartyEndpoint):
         self._memory, self._records = memory, 0
         for record in memory.recovered:
             self._records += 1
-            memory.begin(self._records, record)
+            memory.begin(self._records, record.frames, record)
             memory.confirm(record, super().receive(record.frames[COORDINATOR]))
         memory.recovered.clear()
 
@@ -183,7 +184,7 @@ class ResumingParty(PartyEndpoint):
         """Answer one frame from the coordinator, the same bytes to the same frame."""
         if self.has_answered(frame):
             return super().receive(frame)
-        self._memory.begin(self._records + 1)
+        self._memory.begin(self._records + 1, {COORDINATOR: frame})
         reply = super().receive(frame)
         self._memory.finish({COORDINATOR: frame}, reply)
         self._records += 1
@@ -198,7 +199,7 @@ class ResumingCoordinator(CoordinatorEndpoint[Any]):
         self._memory, self._records = memory, 0
         for record in memory.recovered:
             self._records += 1
-            memory.begin(self._records, record)
+            memory.begin(self._records, record.frames, record)
             for party, frame in record.frames.items():
                 self.receive(party, frame)
             super().close_step()
@@ -209,7 +210,7 @@ class ResumingCoordinator(CoordinatorEndpoint[Any]):
         """Count the missing parties as dropped and go on to the next step."""
         taken = self.taken
         self._records += 1
-        self._memory.begin(self._records)
+        self._memory.begin(self._records, taken)
         super().close_step()
         self._memory.finish(taken, self._next_frames())
 

@@ -5,11 +5,16 @@ Six parties, one may collude. Party 1 is told the sum over all, the others the s
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from cloister.aggregation import pack_members
 from cloister.aggregation.coordination import introduce
 from cloister.aggregation.messages import Attempt, Conclude, OpenTotal, PartyBox, Settle, Total
-from cloister.aggregation.statements import digest_body
+from cloister.aggregation.own_masks import expand_mask
+from cloister.aggregation.seed_agreement import SealedSeed, SealedSeeds
+from cloister.aggregation.statements import append_check_words, digest_body, state_attempt, write_words
+from cloister.crypto import SeededEntropy, seal_box
+from cloister.crypto.sealing import seal_keyed
 from cloister.errors import DivergedError, RemoteProtocolError
 from cloister.privacy.placement import Shared
 from cloister.protocols.multiparty_lloyd.messages import MaskedRound
@@ -31,16 +36,35 @@ def make_session(kind, masks, **options):
 class Liar:
     """A coordinator by hand, which pools every frame."""
 
-    def __init__(self, session):
+    def __init__(self, session, swap_seed_of=None):
         self.session, self.terms = session, session.agreement.sums
         self.parties = {number: session.party(number) for number in session.numbers}
         generator = introduce(self.terms, session=SESSION, steps=1)
         ask = next(generator)
         try:
             while True:
-                ask = generator.send({n: self.parties[n].handle(request) for n, request in ask.requests.items()})
+                replies = {n: self.parties[n].handle(request) for n, request in ask.requests.items()}
+                if swap_seed_of is not None:
+                    replies = {n: self.swap_seed(reply, swap_seed_of, ask.requests[n]) for n, reply in replies.items()}
+                ask = generator.send(replies)
         except StopIteration:
             pass
+
+    def swap_seed(self, reply, victim, request):
+        """What the first party deals, with another seed for one of the others."""
+        if not isinstance(reply, SealedSeeds):
+            return reply
+        holder = self.parties[1]._introduction._seed_holder
+        key = next(key for key in request.keys if key.owner == victim)
+        box = seal_box(
+            bytes(32),
+            sender=holder._key,
+            recipient=key.public_key,
+            context=(SESSION, "common seed", 1, victim),
+            entropy=SeededEntropy(1, "another seed"),
+        )
+        boxes = [SealedSeed(victim, box) if dealt.recipient == victim else dealt for dealt in reply.boxes]
+        return SealedSeeds(tuple(boxes))
 
     def ask(self, attempt, news, numbers):
         """The answers of these parties, by number; ``news`` is each one's."""
@@ -129,6 +153,102 @@ def test_under_double_masks_one_of_the_two_sums_is_opened_at_most(kind):
                 liar.parties[number].handle(MaskedRound(Attempt(2, 1, pack_members(ALL, 6)), (claimed,)))
     assert all(len(session.duties[n].charger.spent().releases) == 1 for n in ALL)
     assert all(len(session.duties[n].sampler.drawn) == 1 for n in ALL)
+
+
+# --- with a party: what it knows makes any total fit ----------------------------------------------------------------
+
+
+def open_round(liar, round_, numbers, sums):
+    """A round as it should be."""
+    attempt = Attempt(round_, 1, pack_members(numbers, 6))
+    total = liar.total(round_, liar.ask(attempt, lambda n: sums[-1:], numbers), numbers)
+    opened = {n: liar.parties[n].handle(OpenTotal(attempt, digest_body(total.body))) for n in numbers}
+    return structs.replace(total, openings=tuple(PartyBox(n, reply.box) for n, reply in opened.items()))
+
+
+def forge_total(liar, place, attempt, numbers, seed):
+    """A total that fits for whoever stands at this place: made from the seed, which every party knows."""
+    terms, masks = liar.terms, liar.parties[6]._introduction.masks
+    statement = state_attempt(SESSION, place, attempt)
+    length = liar.session.agreement.length
+    words = append_check_words(np.zeros(length, terms.ring.dtype), seed, statement, terms.ring)
+    words *= np.array(len(numbers), terms.ring.dtype)
+    words[:length] = np.arange(length)
+    keys = {n: bytes([n]) * 32 for n in numbers}
+    for key in keys.values():
+        words = words + expand_mask(key, len(words), terms.ring)
+    body = write_words(words)
+    boxes = (
+        PartyBox(n, seal_keyed(key, seed, *masks.context("opening", attempt, n, digest_body(body))))
+        for n, key in keys.items()
+    )
+    return Total(attempt, body, tuple(boxes))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_forged_last_sum_gives_nobody_another_result(kind):
+    """Party 1 is called silent in the last round, and is told a sum that party 6 has made up; it takes it."""
+    session = make_session(kind, "double")
+    liar, sums = Liar(session), ()
+    for round_ in (1, 2):
+        sums = (*sums, open_round(liar, round_, ALL, sums))
+    true = open_round(liar, 3, (2, 3, 4, 5, 6), sums)
+    colluder = liar.parties[6]
+    place, seed = colluder._follower.place, colluder._introduction.masks.seed
+    forged = forge_total(liar, place, true.attempt, (2, 3, 4, 5, 6), seed)
+    news = {n: (sums[-1], forged) if n == 1 else (true,) for n in ALL}
+    votes = tuple(PartyBox(n, liar.parties[n].handle(Settle(news[n])).box) for n in ALL)
+    assert len({liar.parties[n].state.centres.tobytes() for n in ALL}) == 2
+    with pytest.raises(DivergedError, match="ours is that of 1 of 6"):
+        liar.parties[1].handle(Conclude((), votes))
+    for number in (2, 3, 4, 5):
+        liar.parties[number].handle(Conclude((), votes))
+    found = {party.centres.tobytes() for party in liar.parties.values() if party.finished}
+    assert len(found) == 1
+    # Told the true sum now, party 1 keeps to what it has taken, and to its one vote.
+    with pytest.raises(DivergedError):
+        liar.parties[1].handle(Conclude((true,), votes))
+    with pytest.raises(RemoteProtocolError, match="must be asked for its vote once"):
+        liar.parties[1].handle(Settle((true,)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_who_was_away_to_the_end_takes_no_result_that_goes_with_other_sums(kind):
+    """The votes are true; the last sum that comes with them is not."""
+    session = make_session(kind, "double")
+    liar, sums = Liar(session), ()
+    for round_ in (1, 2):
+        sums = (*sums, open_round(liar, round_, ALL, sums))
+    true = open_round(liar, 3, (2, 3, 4, 5, 6), sums)
+    colluder = liar.parties[6]
+    forged = forge_total(
+        liar, colluder._follower.place, true.attempt, (2, 3, 4, 5, 6), colluder._introduction.masks.seed
+    )
+    votes = tuple(PartyBox(n, liar.parties[n].handle(Settle((true,))).box) for n in (2, 3, 4, 5, 6))
+    before = liar.parties[1].state
+    with pytest.raises(DivergedError, match="ours is that of 0 of 5"):
+        liar.parties[1].handle(Conclude((sums[-1], forged), votes))
+    assert liar.parties[1].state is before
+    liar.parties[1].handle(Conclude((sums[-1], true), votes))
+    assert liar.parties[1].centres.tobytes() == liar.parties[2].state.centres.tobytes()
+
+
+@pytest.mark.parametrize("masks", ["common", "double"])
+def test_parties_that_were_given_different_seeds_read_nothing(masks):
+    """A colluding party draws the seed, and seals another one to party 2."""
+    session = make_session("sound", masks)
+    liar = Liar(session, swap_seed_of=2)
+    seeds = {n: liar.parties[n]._introduction.masks.seed for n in ALL}
+    assert len({*seeds.values()}) == 2
+    if masks == "double":
+        total = open_round(liar, 1, ALL, ())
+    else:
+        total = liar.total(1, liar.ask(Attempt(1, 1, b""), lambda n: (), ALL), ALL)
+    attempt = Attempt(2, 1, pack_members(ALL, 6) if masks == "double" else b"")
+    for number in ALL:
+        with pytest.raises((DivergedError, RemoteProtocolError)):
+            liar.parties[number].handle(MaskedRound(attempt, (total,)))
+    assert all(len(session.duties[n].charger.spent().releases) == 1 for n in ALL)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -15,6 +15,7 @@ from cloister.privacy.units import Budget, Unit
 from cloister.protocols.guided_sums import Agreement, GuidedSession, NoBooks, coordinate, envelope_of
 from cloister.protocols.synopsis import Knobs, Settings
 from cloister.wire.codec import DEFAULT_LIMIT_BYTES
+from tests.protocols.guided_sums import lies
 from tests.protocols.guided_sums.sessions import COUNTED, count_thrice
 from tests.protocols.synopsis.sessions import Session, counting
 from tests.sessions import SESSION, RecordingSampler, blobs, split
@@ -152,3 +153,10 @@ def test_the_envelope_covers_what_all_rounds_together_are_charged():
         books = Accountant(session.settings.budget)
         books.charge(envelope_of(session.settings))
         assert books.spent().rho >= max(spent.rho for spent in session.spent()) * (1 - 1e-12)
+
+
+def test_a_unit_that_no_vector_is_bounded_for_is_refused():
+    """A person's records would be charged as one record."""
+    for settings in (BASE.settings, lies.make_settings("published", Unit.RECORD)[0]):
+        with pytest.raises(ConfigError, match=r"budget\.unit must be record or client; got person"):
+            replace(settings, budget=replace(settings.budget, unit=Unit.PERSON))

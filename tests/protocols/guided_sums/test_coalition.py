@@ -4,6 +4,7 @@ The coordinator splits the first round's sum: party 2 answers, is called silent,
 it. The coalition pools all frames, and the seed and the pair secrets of party 4.
 """
 
+import itertools
 from functools import partial
 
 import numpy as np
@@ -92,6 +93,66 @@ def test_without_own_masks_and_pads_the_same_frames_would_give_it_away(monkeypat
     read = int(as_party_4(table.parties[4], request, answers[2])[0])
     assert read % HELD == 0
     assert 0 < read < 2**40
+
+
+# --- two leaders at once ----------------------------------------------------------------------------------------------
+
+
+def strip(table, party, request, answer):
+    """An answer to this request without all that the coalition knows: the opened mask, and pads with party 4."""
+    masks = table.parties[4]._introduction.masks
+    opened = table.parties[party].handle(OpenTotal(request.attempt, bytes(32)))
+    key = double_masks.open_keyed(opened.box, masks.seed, *masks.context("opening", request.attempt, party, bytes(32)))
+    place = place_of(next_link(request.link, 1, request.stated))
+    words = np.frombuffer(answer.vector, np.uint64)
+    statement = state_attempt(SESSION, place, request.attempt)
+    mask = double_masks.expand_mask(key, len(words), table.session.agreement.ring)
+    return int((words - mask - masks._pads._keystream(party, len(words), statement))[0])
+
+
+def answer_two_leaders():
+    """Party 1 has stated a question and is called silent; party 2 states another; some are asked one, some the other.
+
+    Party 4 colludes. All that answered open what they answered.
+    """
+    session = counting(4, placement=SHARED, members_min=3)
+    table = Table(session).play(4)
+    lead = table.request(1)
+    second = table.parties[2].handle(lead)
+    table.play(1)
+    first = table.request(1)
+    assert (first.stated.leader, second.leader) == (1, 2)
+    told = {1: first, 2: first, 3: structs.replace(first, stated=second), 4: first}
+    answers = {number: table.parties[number].handle(request) for number, request in told.items()}
+    for number, other in ((1, second), (3, first.stated)):  # who has answered one refuses the other, in any attempt
+        for attempt in (first.attempt, structs.replace(first.attempt, number=2)):
+            with pytest.raises(RemoteProtocolError, match=r"must be later than|must ask the same question"):
+                table.parties[number].handle(structs.replace(told[number], stated=other, attempt=attempt))
+    return session, table, {n: strip(table, n, told[n], answers[n]) for n in (1, 2, 3)}
+
+
+def test_two_leaders_in_one_round_get_two_questions_paid_for_once_and_no_sum():
+    session, _, left = answer_two_leaders()
+    for taken in itertools.product((-1, 0, 1), repeat=3):
+        if any(taken):
+            read = sum(sign * left[number] for number, sign in zip((1, 2, 3), taken, strict=True)) % 2**64
+            assert min(read, 2**64 - read) >= 2**40  # pads with who was asked the other question are left
+    for spent in session.spent():
+        assert [event.name for event in spent.releases] == ["number of records"]
+
+
+def test_were_questions_not_in_statements_the_two_halves_would_add_up(monkeypatch):
+    """The mutant: one sum of answers to two questions."""
+    real = state_attempt
+
+    def forget(session, place, attempt):
+        return real(session, place_of(b""), attempt)
+
+    monkeypatch.setattr(double_masks, "state_attempt", forget)
+    monkeypatch.setattr("tests.protocols.guided_sums.test_coalition.state_attempt", forget)
+    _, _, left = answer_two_leaders()
+    read = sum(left.values()) % 2**64
+    assert min(read, 2**64 - read) < 2**40
 
 
 # --- a leader that is told another sum --------------------------------------------------------------------------------

@@ -9,17 +9,20 @@ from msgspec import structs
 
 from cloister.aggregation.masked_sum import pack_members
 from cloister.aggregation.messages import Answered
-from cloister.errors import DivergedError, TooFewPartiesError
+from cloister.aggregation.seed_agreement import Ready
+from cloister.errors import DivergedError, RemoteProtocolError, TooFewPartiesError
 from cloister.privacy.placement import Aggregator, Local
 from cloister.privacy.units import Budget, Unit
 from cloister.protocols.feddp import ExtraSteps, bind_server
 from cloister.protocols.guided_sums.agreement import Agreement
 from cloister.protocols.guided_sums.leader import is_close
-from cloister.protocols.guided_sums.messages import Finish, Lead, make_codec
+from cloister.protocols.guided_sums.messages import Answer, Finish, Lead, Sign, Signed, make_codec
+from cloister.protocols.guided_sums.query import Idle
 from cloister.protocols.synopsis import run_synopsis
 from cloister.runtime import Fault, FaultKind
 from cloister.wire import Array
 from tests.protocols.feddp import sessions as feddp
+from tests.protocols.guided_sums import lies
 from tests.protocols.guided_sums.sessions import counted_names
 from tests.protocols.synopsis.sessions import Session, counting
 from tests.sessions import SESSION, Table, blobs, split
@@ -156,6 +159,84 @@ def test_if_nobody_can_follow_a_typed_error_says_so():
 def test_if_nobody_answers_there_are_too_few():
     with pytest.raises(TooFewPartiesError):
         counting(3).run(faults=[Fault(FaultKind.CRASH, n, 3) for n in (1, 2, 3)])
+
+
+class Answering:
+    """A party that answers one kind of request with something else."""
+
+    def __init__(self, party, kind, change):
+        self.party, self._kind, self._change = party, kind, change
+
+    def handle(self, request):
+        reply = self.party.handle(request)
+        return self._change(reply) if isinstance(request, self._kind) else reply
+
+
+OTHER_STATEMENTS = {
+    "nothing": lambda stated: Ready(),
+    "in another's name": lambda stated: structs.replace(stated, leader=2),
+    "unsigned": lambda stated: structs.replace(stated, signature=bytes(64)),
+    "of another length": lambda stated: structs.replace(stated, box=stated.box[1:]),
+}
+
+
+@pytest.mark.parametrize("stated", OTHER_STATEMENTS)
+def test_a_leader_that_states_what_nobody_would_take_is_passed_over(stated):
+    """Else all would refuse it, and the session would end."""
+    session = counting(4)
+    parties = [session.party(n) for n in (1, 2, 3, 4)]
+    run, _ = session.run([Answering(parties[0], Lead, OTHER_STATEMENTS[stated]), *parties[1:]])
+    assert all(len(members) == 4 for members in run.result.members)
+    assert len(set(findings_of(parties))) == 1
+    assert parties[1].released_totals
+    assert not parties[0].released_totals
+
+
+def test_a_leader_that_hands_over_what_another_has_stated_is_passed_over():
+    """The second party's key and name, as it would be asked next."""
+    session = counting(4)
+    parties = [session.party(n) for n in (1, 2, 3, 4)]
+
+    def hand_over(stated):
+        round_, seed = parties[0]._led, parties[0]._introduction.masks.seed
+        room = session.agreed.forms.lengths[round_ - 1]
+        return lies.seal(round_, lies.encode(Idle()), room, seed=seed, leader=2, signer=2)
+
+    session.run([Answering(parties[0], Lead, hand_over), *parties[1:]])
+    assert findings_of(parties) != [None] * 4
+    assert not parties[0].released_totals
+    assert parties[1].released_totals
+
+
+@pytest.mark.parametrize("signed", [lambda signed: Ready(), lambda signed: Signed(signed.signature[1:])])
+def test_whoever_signs_with_something_else_is_not_in_the_result(signed):
+    """Else nobody could read the list of signatures."""
+    session = counting(3)
+    parties = [session.party(n) for n in (1, 2, 3)]
+    run, _ = session.run([*parties[:2], Answering(parties[2], Sign, signed)])
+    assert run.result.members[-1] == (1, 2)
+    assert None not in findings_of(parties[:2])
+    assert not parties[2].finished
+    parties = [session.party(n) for n in (1, 2, 3)]
+    with pytest.raises(TooFewPartiesError):
+        session.run([parties[0], *(Answering(party, Sign, signed) for party in parties[1:])])
+
+
+def test_a_party_that_was_away_takes_links_of_the_right_length_only():
+    """It cannot know which; what it answers then counts only with others at the same link."""
+    table = Table(counting(3)).play(5)
+    party, request = table.parties[3], None
+    while not isinstance(request, Answer) or request.attempt.round < 3:  # it misses the second round
+        for number, asked in table.coordinator.ask.requests.items():
+            if number != 3:
+                table.deliver(number, table.parties[number].handle(asked))
+        table.coordinator.close_step()
+        request = table.coordinator.ask.requests.get(3)
+    for link in (b"", request.link[1:], request.link + b"\0"):
+        with pytest.raises(RemoteProtocolError, match="must be those that party 3 answered"):
+            party.handle(structs.replace(request, link=link))
+    party.handle(request)
+    assert party._answered == 3
 
 
 def test_a_leader_that_was_thought_silent_can_still_answer_and_lead_again():

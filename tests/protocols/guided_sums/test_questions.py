@@ -15,7 +15,7 @@ from cloister.protocols.feddp import questions as feddp
 from cloister.protocols.guided_sums import query as queries
 from cloister.protocols.guided_sums import refinement, statements, statistics
 from cloister.protocols.guided_sums.query import Idle
-from cloister.protocols.guided_sums.settings import BUDGET_UNITS
+from cloister.protocols.guided_sums.settings import BUDGET_UNITS, UNITS
 from cloister.protocols.guided_sums.statistics import Plane
 from cloister.protocols.synopsis import questions
 from cloister.records import ArrayRecords
@@ -24,7 +24,7 @@ from tests.protocols.guided_sums import lies
 from tests.protocols.guided_sums.lies import change, encode, every, first
 from tests.protocols.synopsis.steps import square
 
-CASES = list(itertools.product(lies.FAMILIES, (Unit.RECORD, Unit.CLIENT)))
+CASES = list(itertools.product(lies.FAMILIES, UNITS))
 
 
 @cache

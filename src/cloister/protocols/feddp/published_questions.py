@@ -13,7 +13,6 @@ from cloister.protocols.feddp.published_noise import Bounds
 from cloister.protocols.feddp.questions import points_of
 from cloister.protocols.feddp.server import ServerData
 from cloister.protocols.guided_sums.query import Form, Ground, Question, clip_client, largest_array, take_points
-from cloister.protocols.guided_sums.settings import require
 from cloister.protocols.guided_sums.statistics import UNITS, Plane, Subspace, count_offsets, measure_lengths
 from cloister.records import FloatArray, IntArray, Records, iterate_chunks
 from cloister.wire import Array
@@ -84,7 +83,6 @@ class Assignment(Question, frozen=True, kw_only=True):
         if self.plane is not None:
             subspace = self.plane.unpack(ground, axes_most=settings.axes_most)
             m = subspace.axes.shape[1]
-        require(self.centres.shape == (settings.clusters, m), "a question's centres", f"{settings.clusters}", "others")
         most = 1.0 if subspace is None else ground.reach
         return make_labels(subspace, take_points("centres", self.centres, settings.clusters, m, most=most))
 

@@ -71,7 +71,7 @@ class ServerData:
     @cached_property
     def longest(self) -> float:
         """The length of the longest: the radius Delta of section 5.1, around the origin."""
-        return max(float(np.sqrt((self.points**2).sum(axis=1).max())), 1e-6)
+        return max(float(np.sqrt(np.square(self.points).sum(axis=1).max())), 1e-6)
 
     @cached_property
     def offsets(self) -> FloatArray:

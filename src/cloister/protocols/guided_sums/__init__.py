@@ -8,12 +8,13 @@ in it (`BUDGET_UNITS`). Whoever adds up, or adds the noise, learns nothing about
 
 ::
 
-    step    coordinator ->                                  <- reply
-    Lead    leader:   the rounds that it has not read yet   question: salt, box, signature
-    Answer  members:  question, link of the chain           vector and check words, masked
-    Lead    leader:   the last round                        result: salt, box, signature
-    Sign    members:  result, link of the chain             signature on the chain's last link
-    Finish  members:  all signatures                        ready
+    step       coordinator ->                                  <- reply
+    Lead       leader:   the rounds that it has not read yet   question: salt, box, signature
+    Answer     members:  question, link of the chain           vector and check words, masked
+    OpenTotal  members:  digest of the sum                     key of the own mask; with double masks only
+    Lead       leader:   the last round                        result: salt, box, signature
+    Sign       members:  result, link of the chain             signature on the chain's last link
+    Finish     members:  all signatures                        ready
 
 A leader that is silent, or cannot follow what was stated before, is passed over for the next. A party that was away is
 asked again in the next round: a question needs no other.
@@ -22,7 +23,7 @@ Protocols built on it, each with its own wire name: :mod:`cloister.protocols.syn
 :mod:`cloister.protocols.feddp`.
 
 Reading order: :mod:`.settings`, :mod:`.query`, :mod:`.agreement`, :mod:`.statements`, :mod:`.messages`,
-:mod:`.blinding`, :mod:`.algorithm`, :mod:`.leader`, :mod:`.party`, :mod:`.coordinator`. Steps that algorithms share:
+:mod:`.algorithm`, :mod:`.leader`, :mod:`.party`, :mod:`.coordinator`. Steps that algorithms share:
 :mod:`.statistics`, :mod:`.postprocessing`, :mod:`.refinement`.
 """
 

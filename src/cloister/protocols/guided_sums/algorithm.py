@@ -109,7 +109,7 @@ class Result(Question, frozen=True, kw_only=True):
         settings = ground.settings
         k = count_rows("centres", self.centres, settings.clusters)
         centres = take_points("centres", self.centres, k, settings.dimensions)
-        weights = take_points("weights", self.weights, k, most=NUMBER_MOST)
+        weights: FloatArray = self.weights.to_numpy(np.float64, k).copy()
         numbers = np.array(
             [self.weight_noise, self.released_records, self.centre_noise, *weights]
             + [abs(number) for tried in self.curve for number in (tried.loss, tried.score)]

@@ -19,15 +19,7 @@ from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSessio
 from cloister.protocols.guided_sums.leader import Leader
 from cloister.protocols.guided_sums.messages import Answer, Declined, Finish, Lead, Sign, Signed
 from cloister.protocols.guided_sums.query import Query
-from cloister.protocols.guided_sums.statements import (
-    Stated,
-    Statements,
-    count_signatures,
-    first_link,
-    next_link,
-    place_of,
-    sign_result,
-)
+from cloister.protocols.guided_sums.statements import Stated, Statements, first_link, next_link, place_of
 from cloister.records import FloatArray, IntArray, Records
 from cloister.roles import Message, Seat
 
@@ -221,19 +213,14 @@ class GuidedParty:
         question = self._statements.open(round_, request.stated).question
         self._result = question.read(self._agreed.forms.ground) if isinstance(question, Result) else None
         self._answered, self._link = round_, next_link(request.link, round_, request.stated)
-        return Signed(sign_result(self._link, self._seat.session, identity=self._seat.identity))
+        return Signed(self._statements.sign_result(self._link, self._seat.identity))
 
     def _finish(self, request: Finish) -> Ready:
         """Count the signatures on what we signed ourselves."""
         if self._answered != len(self._agreement.slots) + 1:
             raise RemoteProtocolError("a result must be signed before the end; it is not.")
-        self._signatures = count_signatures(
-            request.signatures,
-            unpack_members(request.members, self._agreement.settings.parties),
-            link=self._link,
-            session=self._seat.session,
-            directory=self._agreement.directory,
-        )
+        members = unpack_members(request.members, self._agreement.settings.parties)
+        self._signatures = self._statements.count_signatures(request.signatures, members, self._link)
         self._finished = True
         return Ready()
 

@@ -22,6 +22,8 @@ Noise has one scale for the whole session; the size of contributions in a round 
 whoever adds the noise need not know how the budget is split, which depends on values that were released before.
 """
 CLUSTERS_MOST, DIMENSIONS_MOST = 1000, 2000
+UNITS = (Unit.RECORD, Unit.CLIENT)
+"""What a vector is bounded for: a record's part of it, or all of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +86,8 @@ class GuidedSettings(ABC):
         what_to_do = "Leave it out, and a part of the budget is spent on it."
         require(self.records is None or self.records >= 1, "records", "at least 1", self.records, what_to_do)
         require(self.parties >= 1, "parties", "at least 1", self.parties)
+        units = " or ".join(unit.value for unit in UNITS)
+        require(self.budget.unit in UNITS, "budget.unit", units, self.budget.unit.value)
 
     @property
     @abstractmethod

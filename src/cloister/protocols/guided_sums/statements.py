@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from cloister.aggregation.statements import Place
-from cloister.crypto import Identity, is_signed
+from cloister.crypto import Identity, derive_key, is_signed
 from cloister.crypto.identity import SIGNATURE_BYTES
 from cloister.crypto.sealing import TAG_BYTES, open_keyed, seal_keyed
 from cloister.crypto.stream import Context, encode_context
@@ -29,6 +29,7 @@ from cloister.protocols.guided_sums.query import Ground, Idle, Query, Question, 
 from cloister.roles import PartyNumber, Seat
 
 SALT_BYTES, LINK_BYTES, _LENGTH_BYTES = 16, 32, 4
+_RESULT = "guided sums result"
 
 
 class Stated(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=5):
@@ -130,6 +131,22 @@ class Statements:
                 f"what party {stated.leader} states in round {round_} must be something that may be asked; {error}"
             ) from None
 
+    # --- signatures on the result -------------------------------------------------------------------------------------
+
+    def sign_result(self, link: bytes, identity: Identity) -> bytes:
+        """Sign the chain's last link: all questions and the result, as they were sealed, and the seed that opens them.
+
+        One box can be made to open to two results under two keys, and whoever draws the common seed could give out two.
+        """
+        return identity.sign(_RESULT, self._name_result(link))
+
+    def count_signatures(self, signatures: bytes, members: tuple[int, ...], link: bytes) -> int:
+        """Return how many of the members signed this very link; their signatures stand one behind the other."""
+        return _count_signatures(signatures, members, self._name_result(link), self.directory)
+
+    def _name_result(self, link: bytes) -> bytes:
+        return derive_key(self.seed, _RESULT, self.session, link)
+
 
 @lru_cache(maxsize=4)  # all of it is public: once for all parties of a process
 def check_stated(round_: int, stated: Stated, *, length: int, directory: tuple[bytes, ...], session: bytes) -> None:
@@ -177,19 +194,8 @@ def _hash(*context: Context) -> bytes:
     return hashlib.blake2b(encode_context(*context), digest_size=LINK_BYTES).digest()
 
 
-# --- signatures on the result -----------------------------------------------------------------------------------------
-
-
-def sign_result(link: bytes, session: bytes, *, identity: Identity) -> bytes:
-    """Sign the chain's last link: all questions and the result, as they were sealed."""
-    return identity.sign("guided sums result", session, link)
-
-
 @lru_cache(maxsize=4)  # once for all parties of a process
-def count_signatures(
-    signatures: bytes, members: tuple[int, ...], *, link: bytes, session: bytes, directory: tuple[bytes, ...]
-) -> int:
-    """Return how many of the members signed this very link; their signatures stand one behind the other."""
+def _count_signatures(signatures: bytes, members: tuple[int, ...], name: bytes, directory: tuple[bytes, ...]) -> int:
     if len(signatures) != SIGNATURE_BYTES * len(members):
         raise RemoteProtocolError(
             f"there must be a signature of {SIGNATURE_BYTES} bytes for each of {len(members)} members; "
@@ -197,8 +203,6 @@ def count_signatures(
         )
     places = range(0, len(signatures), SIGNATURE_BYTES)
     return sum(
-        is_signed(
-            signatures[place : place + SIGNATURE_BYTES], directory[member - 1], "guided sums result", session, link
-        )
+        is_signed(signatures[place : place + SIGNATURE_BYTES], directory[member - 1], _RESULT, name)
         for member, place in zip(members, places, strict=True)
     )

@@ -95,7 +95,8 @@ class Plane(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, kw
         m = self.axes.shape[-1] if len(self.axes.shape) == 2 else 0
         require(1 <= m <= axes_most, "the number of a question's axes", f"from 1 to {axes_most}", m)
         axes = take_points("axes", self.axes, d, m, most=1.0 + _LONG)
-        require(bool(((axes**2).sum(axis=0) <= 1.0 + _LONG).all()), "a question's axes", "no longer than 1", "others")
+        short = bool((np.square(axes).sum(axis=0) <= 1.0 + _LONG).all())
+        require(short, "a question's axes", "no longer than 1", "others")
         return Subspace(origin=origin, axes=axes)
 
     @classmethod
@@ -226,7 +227,7 @@ def weigh_clients(settings: GuidedSettings, records: float) -> float:
 # Weights of z_i z_i and z_i z_j (i < j) in the released vector. With 1 and sqrt 2 its norm would be |z|^2 and all its
 # entries equally noisy; 5 and 7 are integers with 7^2 = 2 * 5^2 - 1, so the squared norm is at most 25 |z|^4.
 DIAGONAL, OFF = 5, 7
-_SUM_WEIGHT = 0.5  # of the sums of z beside the second moments
+_SUM_PART = 2  # sums of z weigh a half of the second moments
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -324,12 +325,8 @@ def _shorten(offsets: FloatArray, radius: float, reach: float) -> FloatArray:
 
 def scale_moments(l2_squared: int) -> tuple[int, int]:
     """Return c and b: the longest z, and the weight of its sums, for a squared norm of at most ``l2_squared``."""
-    longest = int((l2_squared / (DIAGONAL**2 * (1 + _SUM_WEIGHT**2))) ** 0.25)
-    while True:
-        weight = int(_SUM_WEIGHT * DIAGONAL * longest)
-        if weight**2 * longest**2 + DIAGONAL**2 * longest**4 <= l2_squared:
-            return longest, weight
-        longest -= 1
+    longest = isqrt(isqrt(l2_squared * _SUM_PART**2 // (DIAGONAL**2 * (_SUM_PART**2 + 1))))  # on every processor
+    return longest, DIAGONAL * longest // _SUM_PART
 
 
 def _weights(d: int) -> IntArray:

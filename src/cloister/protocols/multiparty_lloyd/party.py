@@ -167,7 +167,7 @@ class LloydParty:
             raise RemoteProtocolError("a finished session takes no more requests; got one.")
         if self._agreement.masked:
             return self._handle_masked(request)
-        if isinstance(request, OpenSession):
+        if isinstance(request, OpenSession) and not self._opened:
             check_agreement(request, self._agreement.digest)
             self._opened = True
             return Ready()

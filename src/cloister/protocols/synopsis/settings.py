@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import log2
 from typing import Annotated, ClassVar, Final
 
 from msgspec import Meta
@@ -105,7 +104,7 @@ class Settings(GuidedSettings):
         """
         if not self.may_project:
             return 0
-        return min(self.dimensions, AXES_PER_CLUSTER * self.clusters, int(log2(self.knobs.cells_max)) + 1)
+        return min(self.dimensions, AXES_PER_CLUSTER * self.clusters, self.knobs.cells_max.bit_length())
 
     @property
     def slots(self) -> tuple[Slot, ...]:
