@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Generic
 
 from cloister.crypto import Stream
-from cloister.errors import ConfigError, RemoteProtocolError
+from cloister.errors import ConfigError, RemoteProtocolError, told_to_owner
 from cloister.roles import COORDINATOR, Coordinator, Message, Party, Result
 from cloister.runtime.faults import Fault, FaultKind, FaultPlan, flip_bit
 from cloister.runtime.network import NetworkModel
@@ -122,7 +122,9 @@ def run_local(
     Raises
     ------
     CloisterError
-        What the coordinator raises (too few parties), or what a party raises about its own data or precision.
+        What the coordinator raises: too few parties, say.
+    AbsentError
+        If a party cannot go on, because of its own data, say; its owner alone is told why.
     """
     run = _Session(
         coordinator=coordinator,
@@ -265,7 +267,8 @@ class _Session(Generic[Result]):
         answers = []
         for frame in arriving:
             try:
-                answers.append(self._parties[party].receive(frame))
+                with told_to_owner(self._names[party - 1], but=(RemoteProtocolError,)):
+                    answers.append(self._parties[party].receive(frame))
             except RemoteProtocolError as error:
                 self._rejected.append(Rejected(step=step, receiver=party, reason=str(error)))
             else:

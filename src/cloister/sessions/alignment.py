@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cloister.crypto import Identity, make_entropy
 from cloister.data import read_ids
-from cloister.errors import ConfigError, LocalProtocolError
+from cloister.errors import ConfigError, LocalProtocolError, told_to_owner
 from cloister.job import Job, Setup
 from cloister.protocols.align import (
     CODEC,
@@ -103,16 +103,18 @@ def align_job(
 
     Raises
     ------
-    DataError
-        If a table cannot be read, or a row has no ID of its own. Nothing has been sent by then.
+    AbsentError
+        If a table cannot be read, or a row has no ID of its own; its owner alone is told why. Nothing has been sent by
+        then.
     """
     ids: dict[str, list[bytes]] = {}
     for party in setup.job.parties:
         if not setup.job.find_columns(party):
             continue  # it holds no records
         source, label = find_source(setup, party, sources or {})
-        cells = read_ids(source, id_column, label=label)
-        ids[party.name] = normalise_ids(cells, form, label=label, column=id_column)
+        with told_to_owner(party.name):
+            cells = read_ids(source, id_column, label=label)
+            ids[party.name] = normalise_ids(cells, form, label=label, column=id_column)
     return align_ids(ids, mode=mode, form=form, seed=setup.seed, secure=setup.secure, on_progress=on_progress)
 
 
@@ -162,10 +164,14 @@ def _load_alignments(
     files = {name: path for name in ids if (path := setup.own_side(name).alignment) is not None}
     if not files:
         return None
-    alignments = {name: load_alignment(path) for name, path in files.items()}
+    alignments = {}
+    for name, path in files.items():
+        with told_to_owner(name):
+            alignments[name] = load_alignment(path)
     check_alignments(alignments, {name: len(of_party) for name, of_party in ids.items()}, mode=mode)
     for name, alignment in alignments.items():
-        check_ids(alignment, ids[name], label=labels[name])
+        with told_to_owner(name):
+            check_ids(alignment, ids[name], label=labels[name])
     return Aligned(alignments=alignments)
 
 
