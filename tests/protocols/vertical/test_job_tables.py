@@ -20,6 +20,7 @@ from cloister.protocols.vertical.protocol import Vertical
 from cloister.sessions import Aligned, align_job, simulate
 from cloister.sessions.alignment import align_tables, load_alignment, save_alignment
 from cloister.sessions.assembly import know_alignment, take_input
+from cloister.sessions.instruments import Instruments
 from cloister.sessions.tables import check_source_names, open_own_table
 from tests.data.test_canary import everything_said
 from tests.owners import told_to_owner
@@ -64,7 +65,7 @@ def open_tables(setup, sources, on_table=None):
     job = setup.job
     check_source_names(job, sources)
     tables = {party.name: open_own_table(setup, party, sources, on_table) for party in job.parties}
-    aligned = align_tables(setup, tables)
+    aligned = align_tables(setup, tables, Instruments.of_seed(setup.seed))
     public = know_alignment(job, tables, aligned, PublicInput())
     Vertical().agree(job, (bytes(32),) * len(job.parties), public)
     inputs = {name: take_input(job, name, table, aligned, public) for name, table in tables.items()}
