@@ -94,6 +94,7 @@ class _Seen:
 
     view: dict[str, Leaf] = field(default_factory=dict)
     released: Released | None = None
+    failed: bool = False
 
 
 class _Runs:
@@ -112,17 +113,19 @@ class _Runs:
         self._neighbours = Neighbours.draw(job, key)
 
     def compare(self) -> _Pair | None:
-        """Run without the record, the same again, and with it; None if they do not come to release the same."""
+        """Run without the record, the same again, and with it; None if they come to no result, or to other releases."""
         neighbours: Neighbours | None = self._neighbours
         first = self._run(self._neighbours.without)
-        if first.released is None and "error" not in first.view:
+        if first.released is None and not first.failed:
             neighbours = self._neighbours.move_record()
             if neighbours is None:
                 return None
             first = self._run(neighbours.without)
         assert neighbours is not None
         present = self._run_alike(neighbours.present, first.released)
-        return None if present is None else (first.view, self._run(neighbours.without).view, present.view)
+        if present is None or (first.failed and present.failed):
+            return None
+        return first.view, self._run(neighbours.without).view, present.view
 
     def compare_refusals(self) -> _Pair:
         """The same with a table that is unfit on both inputs."""
@@ -162,6 +165,7 @@ class _Runs:
             clustered = simulation.cluster()
         except CloisterError as error:
             seen.view |= flatten(error, "error")
+            seen.failed = True
         else:
             seen.released = find_protocol(setup.job).find_released(clustered.agreed, clustered.parties)
             seen.view |= self._show_result(simulation, clustered, folder / "result")
