@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
@@ -68,11 +67,10 @@ class Released:
 def flatten(value: Any, path: str) -> Iterator[tuple[str, Leaf]]:
     """Yield every value in nested ones, by its path; a collection's length is one, too, and so is a line of a text."""
     match value:
-        case msgspec.Struct():
-            yield from flatten(msgspec.structs.asdict(value), path)
-        case BaseException():
-            yield f"{path}: class", type(value).__name__
-            yield from flatten(str(value), path)
+        case str() if "\n" in value:
+            yield from flatten(value.splitlines(), path)
+        case str() | bytes() | int() | float() | None:
+            yield path, value
         case np.ndarray():
             yield f"{path}: shape", str(value.shape)
             yield from flatten(value.tolist(), path)
@@ -80,32 +78,24 @@ def flatten(value: Any, path: str) -> Iterator[tuple[str, Leaf]]:
             yield f"{path}: length", len(value)
             for key, inner in value.items():
                 yield from flatten(inner, f"{path}.{key}")
-        case str() if "\n" in value:
-            yield from flatten(value.splitlines(), path)
-        case str() | bytes() | int() | float() | None:
-            yield path, value
         case Sequence():
             yield f"{path}: length", len(value)
             for place, inner in enumerate(value):
                 yield from flatten(inner, f"{path}[{place}]")
-        case _ if is_dataclass(value):
-            yield from flatten({one.name: getattr(value, one.name) for one in fields(value)}, path)
         case _:
-            yield path, repr(value)
+            inside = _look_into(value)
+            yield from [(path, repr(value))] if inside is None else flatten(inside, path)
 
 
-def flatten_folder(folder: Path) -> Iterator[tuple[str, Leaf]]:
-    """Yield what a folder holds: names, sizes, and what is in files of JSON and NumPy; of others, the bytes."""
-    for path in sorted(folder.iterdir()):
-        raw = path.read_bytes()
-        yield f"{path.name}: bytes", len(raw)
-        if path.suffix == ".json":
-            yield from flatten(msgspec.json.decode(raw), path.name)
-        elif path.suffix == ".npz":
-            with np.load(path, allow_pickle=False) as arrays:
-                yield from flatten(dict(arrays), path.name)
-        else:
-            yield path.name, raw
+def _look_into(value: Any) -> dict[str, Any] | None:
+    """Return what is in an object, by name; None if it cannot be told."""
+    if isinstance(value, BaseException):
+        return {"class": type(value).__name__, "text": str(value)}
+    if isinstance(value, msgspec.Struct):
+        return msgspec.structs.asdict(value)
+    if is_dataclass(value):
+        return {one.name: getattr(value, one.name) for one in fields(value)}
+    return None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -87,10 +87,10 @@ def audit(
     """
     from cloister.audit import audit as run_audit
     from cloister.crypto import Stream
+    from cloister.exposure import compare_everything
     from cloister.protocol import prepare_audit
     from cloister.report.layout import make_console
     from cloister.runtime import Progress
-    from cloister.sessions.whole_view import compare_everything
 
     setup = read_setup(job_file)
     prepared = prepare_audit(setup)

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from cloister.exposure.neighbours import ALIGNED, Neighbours
 from cloister.job import Setup
 from cloister.jobfile import parse_setup
 from cloister.privacy.books import make_sampler
@@ -22,7 +23,6 @@ from cloister.protocol import PublicInput, find_protocol, placeholder_directory
 from cloister.protocols.guided_sums import coordinator, statements
 from cloister.protocols.guided_sums.statements import Forms
 from cloister.sessions.instruments import Instruments
-from cloister.sessions.neighbours import ALIGNED, Neighbours
 from cloister.sessions.simulation import Simulation
 from cloister.wire import Codec
 from tests.golden.jobs import JOBS

@@ -17,9 +17,10 @@ from shutil import copyfile
 
 import msgspec
 
-from cloister.audit.whole_view import Leaf, Released, View, WholeViewReport, compare_views, flatten, flatten_folder
+from cloister.audit.whole_view import Leaf, Released, View, WholeViewReport, compare_views, flatten
 from cloister.crypto import Stream, SystemEntropy
 from cloister.errors import CloisterError, LocalProtocolError
+from cloister.exposure.neighbours import ALIGNED, Neighbours, Tables
 from cloister.job import COORDINATOR, OwnSide, Setup
 from cloister.privacy.ledger import Ledger
 from cloister.privacy.mechanisms import Noise
@@ -29,14 +30,13 @@ from cloister.protocol import find_protocol
 from cloister.protocols.align.alignment import encode_alignment
 from cloister.records import IntArray
 from cloister.report.evaluation import evaluate_centres
-from cloister.report.folder import read_result, write_result
+from cloister.report.folder import load_arrays, read_result, write_result
 from cloister.report.layout import make_console
 from cloister.report.picture import draw_picture
 from cloister.report.text import print_report
 from cloister.runtime import Progress
 from cloister.runtime.local import Carried
 from cloister.sessions.instruments import Instruments
-from cloister.sessions.neighbours import ALIGNED, Neighbours, Tables
 from cloister.sessions.simulation import Clustered, Simulation, make_result
 
 _KEY_BYTES = 32
@@ -192,7 +192,7 @@ class _Runs:
         evaluation = evaluate_centres(simulation.join_records(), clustered.finding.centres)
         result = make_result(simulation.setup, clustered, evaluation)
         write_result(result, folder, picture=draw_picture(result) if self._picture else None)
-        yield from flatten_folder(folder)
+        yield from _flatten_folder(folder)
         out = io.StringIO()
         print_report(read_result(folder), make_console(out))
         yield from flatten(out.getvalue(), "report")
@@ -211,6 +211,19 @@ class _Runs:
             yield f"{path}: length", len(carried.frame)
             if released is not None and _follows(carried, released):
                 yield path, carried.frame
+
+
+def _flatten_folder(folder: Path) -> Iterator[tuple[str, Leaf]]:
+    """Yield what a folder holds: names, sizes, and what is in files of JSON and NumPy; of others, the bytes."""
+    for path in sorted(folder.iterdir()):
+        raw = path.read_bytes()
+        yield f"{path.name}: bytes", len(raw)
+        if path.suffix == ".json":
+            yield from flatten(msgspec.json.decode(raw), path.name)
+        elif path.suffix == ".npz":
+            yield from flatten(load_arrays(path), path.name)
+        else:
+            yield path.name, raw
 
 
 def _follows(carried: Carried, released: Released) -> bool:

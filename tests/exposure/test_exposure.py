@@ -15,12 +15,12 @@ import pytest
 from cloister.audit.whole_view import Released, compare_views, flatten
 from cloister.data import Table
 from cloister.errors import AbsentError, DataError
+from cloister.exposure import compare_everything, runs
 from cloister.jobfile import parse_setup
 from cloister.privacy.books import JobBooks
 from cloister.protocols.multiparty_lloyd.party import LloydState
 from cloister.report import folder as result_folder
-from cloister.sessions import simulation, whole_view
-from cloister.sessions.whole_view import compare_everything
+from cloister.sessions import simulation
 from cloister.wire import CoordinatorEndpoint, PartyEndpoint
 from tests.golden.jobs import JOBS
 
@@ -85,13 +85,13 @@ def test_ledgers_and_pictures_are_looked_at_too():
 
 def note(monkeypatch, make):
     """Publish what ``make`` returns of a simulation's outcome, among the notes of its result."""
-    real = whole_view.make_result
+    real = runs.make_result
 
     def publish(setup, clustered, evaluation):
         result = real(setup, clustered, evaluation)
         return msgspec.structs.replace(result, notes=(*result.notes, make(clustered, evaluation)))
 
-    monkeypatch.setattr(whole_view, "make_result", publish)
+    monkeypatch.setattr(runs, "make_result", publish)
 
 
 def digest_of(table):
@@ -260,7 +260,7 @@ def test_whatever_is_there_is_flattened():
     assert flat["v.a[1][0]"] == 2.5
     assert (flat["v.b[1]"], flat["v.b: shape"]) == (1, "(2,)")
     assert [flat["v.c[0]"], flat["v.c[1]"], flat["v.c: length"]] == ["one", "two", 2]
-    assert (flat["v.d: class"], flat["v.d"]) == ("DataError", "bad")
+    assert (flat["v.d.class"], flat["v.d.text"]) == ("DataError", "bad")
     assert flat["v.e"] == b"x"
     assert flat["v.f"] == repr(object)
 
