@@ -20,6 +20,7 @@ from cloister.report import read_result, write_result
 from cloister.report.layout import make_console
 from cloister.report.text import print_report
 from cloister.sessions import simulate
+from tests.owners import told_to_owner
 from tests.sessions import blobs
 
 COLUMNS = (Column(name="length", low=0, high=50), Column(name="width", low=-10, high=10))
@@ -117,5 +118,5 @@ def test_a_file_with_a_header_and_nothing_else_is_such_a_table(suffix, tmp_path)
 @pytest.mark.parametrize("name", EXACT)
 @pytest.mark.parametrize("tables", [ONE_EMPTY, ALL_EMPTY], ids=["one", "all"])
 def test_an_exact_job_refuses_a_party_without_records(name, tables):
-    with pytest.raises(DataError, match="at least one record; got none"):
+    with told_to_owner(DataError, "at least one record; got none"):
         simulate(make_job(name), seed=1, sources=tables)

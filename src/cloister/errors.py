@@ -10,6 +10,7 @@
     ├── LocalProtocolError            6   this program used a role wrongly: a bug on this side
     ├── RemoteProtocolError           7   a peer's message broke the protocol: the only error a hostile peer can cause
     ├── TooFewPartiesError            8   parties dropped out and fewer than the agreed minimum are left
+    │   └── AbsentError               8   a party does not take part; its owner alone is told why
     ├── MissingExtraError             9   an optional dependency is not installed
     ├── BudgetError                   10  a release would exceed the budget or a cap: ask for less
     ├── LedgerError                   11  a ledger file is damaged, edited, missing or from a newer version: restore it
@@ -17,13 +18,21 @@
     └── JournalError                  14  a role cannot go on after it was stopped: its journal does not fit
 
 Every message says what must hold, what was got, and what to do. None carries a value of a record.
+
+**Whose error is it?** What goes wrong with one party's own table, ledger or journal is told to its owner. To everybody
+else it is an :class:`AbsentError`, the same whatever the cause: how many cells are no numbers, and even that some are
+not, is something about the records. Only what goes wrong between roles is told to all: :data:`TOLD_TO_ALL`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 __all__ = [
+    "TOLD_TO_ALL",
+    "AbsentError",
     "BudgetError",
     "CloisterError",
     "ConfigError",
@@ -37,6 +46,7 @@ __all__ = [
     "PrecisionError",
     "RemoteProtocolError",
     "TooFewPartiesError",
+    "told_to_owner",
 ]
 
 
@@ -88,6 +98,29 @@ class TooFewPartiesError(CloisterError, RuntimeError):
     exit_code = 8
 
 
+class AbsentError(TooFewPartiesError):
+    """A party does not take part, or no longer; the text is the same whatever the cause.
+
+    Attributes
+    ----------
+    party
+        Its name.
+    why
+        The error on its own side, for its owner alone: nobody else may see its class or its text. None where it is not
+        known.
+    """
+
+    def __init__(self, party: str, why: CloisterError | None = None) -> None:
+        super().__init__(
+            f"every party must be able to take part; {party!r} is not. Its owner alone is told why. Run the job again "
+            "once it is."
+        )
+        self.party, self.why = party, why
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return AbsentError, (self.party, self.why)
+
+
 class MissingExtraError(CloisterError, ImportError):
     """A feature needs an optional dependency that is not installed."""
 
@@ -121,3 +154,26 @@ class JournalError(CloisterError, RuntimeError):
     """A journal is damaged, or the role that is rebuilt from it would answer otherwise than it did."""
 
     exit_code = 14
+
+
+TOLD_TO_ALL: tuple[type[CloisterError], ...] = (TooFewPartiesError, DivergedError)
+"""Errors about what passes between roles: they name parties and steps and say nothing of a party's own side."""
+
+
+@contextmanager
+def told_to_owner(party: str, *, but: tuple[type[CloisterError], ...] = ()) -> Iterator[None]:
+    """Turn errors on one party's own side into one that tells others nothing but that the party is absent.
+
+    Parameters
+    ----------
+    party
+        Its name.
+    but
+        Errors that concern everybody, besides :data:`TOLD_TO_ALL`: those about the agreed job, say.
+    """
+    try:
+        yield
+    except CloisterError as error:
+        if isinstance(error, (*TOLD_TO_ALL, *but)):
+            raise
+        raise AbsentError(party, error) from error

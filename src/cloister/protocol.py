@@ -16,7 +16,7 @@ Public values come from the job and `PublicInput` alone, so every party computes
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
@@ -24,6 +24,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 import numpy as np
 
 from cloister.audit import JobUnderAudit
+from cloister.audit.whole_view import Released
 from cloister.crypto import PUBLIC_KEY_BYTES, Entropy
 from cloister.data import open_table
 from cloister.errors import ConfigError
@@ -305,6 +306,10 @@ class Clustering(Roles[Agreed]):
     def forecast(self, job: Job, public: PublicInput, request: PlanRequest) -> Forecast:
         """Forecast what a job would do, cost and find, from public values and made-up records."""
         raise ConfigError(f"a plan must be for a protocol that supports plans; got {self.name}, which does not.")
+
+    def find_released(self, agreed: Agreed, parties: Sequence[Party]) -> Released | None:
+        """Return what a session released, from all its parties; None where no role's draws are in it. For audits."""
+        return None
 
     def attacks(self, job: Job, public: PublicInput) -> JobUnderAudit:
         """Build attacks on a job's claim, on made-up records; refuse a job that claims nothing."""

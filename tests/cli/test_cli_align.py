@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import JOB, Invoke
 
+from cloister.errors import AbsentError
 from cloister.protocols.align import Mode, check_alignments
 from cloister.sessions.alignment import load_alignment
 
@@ -77,9 +78,9 @@ def test_a_seed_reproduces_files_and_says_that_it_is_no_secret(invoke: Invoke, j
 @pytest.mark.parametrize(
     ("options", "exit_code", "says"),
     [
-        (["--id", "Patient"], 3, "'Patient' is not among its 3 columns"),
-        (["--id", "age"], 3, "with the ID of an earlier row (rows 2, 3, 4)"),
-        (["--id", "patient", "--form", "integer"], 3, "not a whole number (rows 1, 2, 3, 4)"),
+        (["--id", "Patient"], 8, "'Patient' is not among its 3 columns"),
+        (["--id", "age"], 8, "with the ID of an earlier row (rows 2, 3, 4)"),
+        (["--id", "patient", "--form", "integer"], 8, "not a whole number (rows 1, 2, 3, 4)"),
         (["--id", "patient", "--form", "raw", "--trim"], 2, "trim must come with text or integer"),
         (["--id", "patient", "--form", "hex"], 2, "hex"),
         (["--id", "patient", "--mode", "both"], 2, "both"),
@@ -106,8 +107,9 @@ def test_newcomers_mistakes(options: list[str], exit_code: int, says: str, invok
 def test_bad_ids_are_told_by_row(ids: list[str], says: str, invoke: Invoke, job_file: Path) -> None:
     write_table("harbour", ids)
     done = invoke("align", job_file, "--id", "patient", "--out", "aligned")
-    assert done.exit_code == 3, done.output
-    assert "cloister: party 'harbour' (" in done.stderr
+    assert done.exit_code == 8, done.output
+    assert "cloister: for harbour only: party 'harbour' (" in done.stderr
+    assert done.stderr.splitlines()[-1] == f"cloister: {AbsentError('harbour')}"
     assert says in done.stderr
     assert "CANARY" not in done.output
     assert not Path("aligned").exists()
@@ -138,6 +140,6 @@ def test_earlier_alignments_are_kept_unless_asked(invoke: Invoke, job_file: Path
 def test_a_missing_table_and_a_missing_job_are_told(invoke: Invoke, job_file: Path) -> None:
     Path("valley.csv").unlink()
     done = invoke("align", job_file, "--id", "patient", "--out", "aligned")
-    assert (done.exit_code, "valley.csv" in done.stderr) == (3, True)
+    assert (done.exit_code, "valley.csv" in done.stderr) == (8, True)
     done = invoke("align", "none.toml", "--id", "patient", "--out", "aligned")
     assert (done.exit_code, "cloister init" in done.stderr) == (2, True)

@@ -236,10 +236,12 @@ class TestRuns:
         assert first.exit_code == 0
         assert "Cap on all data sets: epsilon 1.2 at delta 1e-06" in first.stdout
         second = invoke("run", job, "--overwrite")
-        assert second.exit_code == 10
+        assert second.exit_code == 8  # of this simulation; at the owner's own machine it is a budget's
+        assert "for north only: party 'north' (" in second.stderr
         assert "must cost at most epsilon = 1.2" in second.stderr
+        assert "1.2" not in second.stderr.splitlines()[-1]
         seeded = invoke("run", job, "--overwrite", "--seed", 7)
-        assert seeded.exit_code == 10
+        assert seeded.exit_code == 8
         assert "got a seed" in seeded.stderr
 
     def test_a_seeded_run_is_noted_as_not_private(self, invoke: Invoke, job: Path) -> None:
@@ -282,5 +284,5 @@ class TestRuns:
     def test_a_run_that_fails_before_any_charge_says_nothing_of_it(self, invoke: Invoke, job: Path) -> None:
         Path("valley.csv").write_text("age,bmi\nold,22\n")
         failed = invoke("run", job)
-        assert failed.exit_code == 3
+        assert failed.exit_code == 8
         assert "charged" not in failed.stderr

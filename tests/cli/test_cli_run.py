@@ -119,14 +119,14 @@ def test_without_matplotlib_there_is_a_result_and_a_line_about_the_picture(
     ("old", "new", "exit_code", "words"),
     [
         ("high = 95", "high = 9", 2, "job.toml:8: columns.age.high"),
-        ('"valley.csv"', '"nowhere.csv"', 3, "valley"),
+        ('"valley.csv"', '"nowhere.csv"', 8, "'valley' is not"),
         ("[clusters]", '[network]\nmodel = "LAN501"\n[clusters]', 2, "LAN500"),
         ('name = "masked-sum-count"\n', "", 2, "job.toml:3: protocol.iterations must come with the protocol"),
         (
             "iterations = 4",
             "iterations = 4\nassignment = 'constrained-exclusive'\nsize_min = 30\nsize_max = 40",
-            5,
-            "30",
+            8,
+            "is not. Its owner alone is told why",
         ),
     ],
 )

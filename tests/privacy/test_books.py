@@ -62,16 +62,16 @@ def test_a_prepayment_by_rho_takes_rounds_of_any_noise_and_no_more_rho_than_was_
 
 def test_a_ledger_is_charged_by_the_round_unless_all_rounds_were_prepaid():
     ledger, prepayment = Recorder(), Recorder()
-    Books(owner="a", accountant=Accountant(BUDGET), ledger=ledger).charge(round_of(1))
+    Books(party="a", accountant=Accountant(BUDGET), ledger=ledger).charge(round_of(1))
     assert ledger.charged == [round_of(1)]
-    Books(owner="a", accountant=Accountant(BUDGET), ledger=ledger, prepayment=prepayment).charge(round_of(4))
+    Books(party="a", accountant=Accountant(BUDGET), ledger=ledger, prepayment=prepayment).charge(round_of(4))
     assert ledger.charged == [round_of(1)]
     assert prepayment.charged == [round_of(4)]
 
 
 def test_the_accountant_is_always_charged_and_refuses_before_the_others_are_asked():
     ledger = Recorder()
-    books = Books(owner="a", accountant=Accountant(BUDGET), ledger=ledger)
+    books = Books(party="a", accountant=Accountant(BUDGET), ledger=ledger)
     books.charge(round_of(9))
     assert books.accountant.spent().releases == (round_of(9),)
     with pytest.raises(BudgetError, match="Nothing was released"):
@@ -80,6 +80,6 @@ def test_the_accountant_is_always_charged_and_refuses_before_the_others_are_aske
 
 
 def test_a_refusal_of_the_ledger_reaches_the_caller():
-    books = Books(owner="a", accountant=Accountant(BUDGET), ledger=Recorder(BudgetError("the cap")))
+    books = Books(party="a", accountant=Accountant(BUDGET), ledger=Recorder(BudgetError("the cap")))
     with pytest.raises(BudgetError, match="the cap"):
         books.charge(round_of(1))

@@ -94,7 +94,7 @@ def test_the_same_seed_draws_the_same_and_another_draws_others(monkeypatch):
     assert one == again
     assert len({mutant.id for mutant in one}) == 60
     assert len({(mutant.path, mutant.line) for mutant in one}) == 60
-    assert len({mutant.id for mutant in one} & {mutant.id for mutant in other}) < 10
+    assert len({mutant.id for mutant in one} & {mutant.id for mutant in other}) < 20
     assert {mutant.operator for mutant in one} == {operator.__name__ for operator in operators.OPERATORS}
     for mutant in one:
         source = (ROOT / mutant.path).read_bytes()

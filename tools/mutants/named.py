@@ -56,15 +56,15 @@ NAMED: tuple[Named, ...] = (
     Named(
         "parties' keys from seed 0",
         "sessions/simulation",
-        'make_entropy(f"{prefix}party {number}", seed=self.setup.seed)',
-        'make_entropy(f"{prefix}party {number}", seed=self.setup.seed or 0)',
+        'make_entropy(f"{prefix}party {number}", seed=self.instruments.keys)',
+        'make_entropy(f"{prefix}party {number}", seed=self.instruments.keys or 0)',
         _SECRETS,
     ),
     Named(
         "identities from seed 0",
         "sessions/simulation",
-        'make_entropy(f"identity of {party.name}", seed=setup.seed)',
-        'make_entropy(f"identity of {party.name}", seed=setup.seed or 0)',
+        'make_entropy(f"identity of {party.name}", seed=instruments.keys)',
+        'make_entropy(f"identity of {party.name}", seed=instruments.keys or 0)',
         _SECRETS,
     ),
     Named(
@@ -126,15 +126,15 @@ NAMED: tuple[Named, ...] = (
     Named(
         "a party's noise from seed 0",
         "sessions/simulation",
-        "sampler=make_sampler(name, seed)",
-        "sampler=make_sampler(name, seed or 0)",
+        "sampler=make_sampler(name)",
+        "sampler=Instruments.of_seed(seed or 0).make_sampler(name)",
         _SECRETS,
     ),
     Named(
         "the coordinator's noise from seed 0",
         "sessions/simulation",
-        "sampler=make_sampler(COORDINATOR, seed)",
-        "sampler=make_sampler(COORDINATOR, seed or 0)",
+        "sampler=make_sampler(COORDINATOR)",
+        "sampler=Instruments.of_seed(seed or 0).make_sampler(COORDINATOR)",
         _SECRETS,
     ),
     Named(

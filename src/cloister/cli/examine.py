@@ -82,15 +82,18 @@ def audit(
 ) -> None:
     """Run the job's whole protocol on made-up neighbouring tables and print a lower bound on its epsilon.
 
-    No table of the job is read. A bound above the claim refutes it; one below proves nothing.
+    No table of the job is read. A bound above the claim refutes it; one below proves nothing. Whatever else runs leave
+    behind must not tell more than they release: that is compared, too.
     """
     from cloister.audit import audit as run_audit
     from cloister.crypto import Stream
+    from cloister.exposure import compare_everything
     from cloister.protocol import prepare_audit
     from cloister.report.layout import make_console
     from cloister.runtime import Progress
 
-    prepared = prepare_audit(read_setup(job_file))
+    setup = read_setup(job_file)
+    prepared = prepare_audit(setup)
     with show_progress(make_console(stderr=True)) as show:
         report = run_audit(
             prepared.attacks,
@@ -100,8 +103,11 @@ def audit(
             confidence=confidence,
             on_progress=lambda label, done, total: show(Progress(step=done, steps=total, label=label, waiting_for=())),
         )
+        rest = None if prepared.flaw else compare_everything(setup)
     if prepared.flaw:
         typer.echo(f"The claim is provably false, whatever these runs show. {prepared.flaw}")
     typer.echo(report.text())
-    if claim and (report.violates or prepared.flaw):
+    if rest is not None:
+        typer.echo(rest.text())
+    if claim and (report.violates or prepared.flaw or (rest is not None and rest.violates)):
         raise typer.Exit(EXIT_REFUTED)

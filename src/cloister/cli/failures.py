@@ -16,6 +16,7 @@ from typing import ParamSpec
 import typer
 
 from cloister.errors import (
+    AbsentError,
     BudgetError,
     CloisterError,
     ConfigError,
@@ -43,7 +44,7 @@ _MEANINGS: dict[type[CloisterError], str] = {
     InfeasibleError: "no assignment meets the size constraints",
     LocalProtocolError: "a role was used wrongly: a bug in Cloister",
     RemoteProtocolError: "a party's message broke the protocol",
-    TooFewPartiesError: "too few parties are left",
+    TooFewPartiesError: "a party does not take part, or too few are left",
     MissingExtraError: "an optional dependency is not installed",
     BudgetError: "the privacy budget does not allow a release",
     LedgerError: "a ledger file is damaged, edited or missing",
@@ -87,7 +88,12 @@ def guard(command: Callable[P, None]) -> Callable[P, None]:
 
 
 def describe_failure(error: BaseException) -> tuple[str, int]:
-    """Return what to print for an exception, and the exit code."""
+    """Return what to print for an exception, and the exit code.
+
+    What is for one party alone is marked so: a simulation has everybody's screen.
+    """
+    if isinstance(error, AbsentError) and error.why is not None:
+        return f"for {error.party} only: {error.why}\ncloister: {error}", error.exit_code
     if isinstance(error, CloisterError):
         return str(error), error.exit_code
     if isinstance(error, KeyboardInterrupt):

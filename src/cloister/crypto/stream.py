@@ -157,7 +157,7 @@ class SeededEntropy:
 
     is_simulation = True
 
-    def __init__(self, seed: int, label: str) -> None:
+    def __init__(self, seed: int | bytes, label: str) -> None:
         self._stream = Stream.from_seed(seed, "entropy", label)
 
     def bytes(self, count: int) -> bytes:
@@ -165,7 +165,7 @@ class SeededEntropy:
         return self._stream.bytes(count)
 
 
-def make_entropy(label: str, *, seed: int | None = None, secure: bool = False) -> Entropy:
+def make_entropy(label: str, *, seed: int | bytes | None = None, secure: bool = False) -> Entropy:
     """Choose the source for one role.
 
     Parameters
@@ -173,7 +173,8 @@ def make_entropy(label: str, *, seed: int | None = None, secure: bool = False) -
     label
         The role's name; two roles with the same seed still get independent bytes.
     seed
-        Reproduces a simulation. ``None`` takes the operating system's entropy.
+        Reproduces a simulation. ``None`` takes the operating system's entropy. Secret bytes reproduce it for whoever
+        holds them: an audit.
     secure
         Refuse a seed, because whoever knows it can remove every mask.
     """

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from cloister.crypto import Stream
-from cloister.errors import BudgetError
+from cloister.errors import BudgetError, told_to_owner
 from cloister.privacy.accounting import BY_LOSS_DISTRIBUTIONS, Accountant, Spent
 from cloister.privacy.calibration import SLACK
 from cloister.privacy.card import Circumstances, PrivacyCard, make_card
@@ -124,8 +124,8 @@ class Books:
 
     Attributes
     ----------
-    owner
-        The party and its file, as messages call them.
+    party
+        Whose books they are.
     accountant
         Charged for each round.
     ledger
@@ -134,7 +134,7 @@ class Books:
         What the ledger has paid, or would have, for all rounds at once.
     """
 
-    owner: str
+    party: str
     accountant: Accountant
     ledger: LedgerSession | None = None
     prepayment: Prepayment | RhoPrepayment | None = None
@@ -166,7 +166,7 @@ def open_books(party: str, *, charges: Charges, ledger: LedgerSession | None) ->
         price_prepayment(charges)
         prepayment = (RhoPrepayment if charges.by_rho else Prepayment)(charges.prepayment)
     return Books(
-        owner=f"party {party!r}" + ("" if ledger is None else f" ({ledger.ledger.path})"),
+        party=party,
         accountant=Accountant(charges.budget, plan=charges.plan),
         ledger=ledger,
         prepayment=prepayment,
@@ -181,17 +181,18 @@ def prepay(books: Sequence[Books], releases: Sequence[Release]) -> None:
 
     Raises
     ------
-    BudgetError
-        If a data set's cap would be passed; names the party and its file.
+    AbsentError
+        If a party's ledger refuses. Its owner alone is told why: what else was spent is nobody else's business.
     """
     for pay in (LedgerSession.check_all, LedgerSession.charge_all):
         for book in books:
             if book.ledger is None:
                 continue
-            try:
-                pay(book.ledger, releases)
-            except BudgetError as error:
-                raise BudgetError(f"{book.owner}: {error}") from None
+            with told_to_owner(book.party):
+                try:
+                    pay(book.ledger, releases)
+                except BudgetError as error:
+                    raise BudgetError(f"party {book.party!r} ({book.ledger.ledger.path}): {error}") from None
 
 
 def price_prepayment(charges: Charges) -> Spent | None:

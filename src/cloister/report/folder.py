@@ -192,7 +192,7 @@ def _read_limited(path: Path) -> bytes:
 
 def _check_agreement(path: Path, result: Result) -> None:
     """Refuse a folder whose two files disagree."""
-    arrays, expected = _load_arrays(path), _list_arrays(result)
+    arrays, expected = load_arrays(path), _list_arrays(result)
     wrong = sorted(arrays.keys() ^ expected.keys())
     wrong += [name for name in arrays.keys() & expected.keys() if not np.array_equal(arrays[name], expected[name])]
     if wrong:
@@ -200,7 +200,7 @@ def _check_agreement(path: Path, result: Result) -> None:
         raise ConfigError(f"{RESULT_FILE} and {path} must agree; got a difference in {names}. Use an unchanged copy.")
 
 
-def _load_arrays(path: Path) -> dict[str, NDArray[Any]]:
+def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """Load an npz file without unpickling, after checking the sizes it would unpack to."""
     raw = _read_limited(path)
     try:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Generic
 
 from cloister.crypto import Stream
-from cloister.errors import ConfigError, RemoteProtocolError
+from cloister.errors import ConfigError, RemoteProtocolError, told_to_owner
 from cloister.roles import COORDINATOR, Coordinator, Message, Party, Result
 from cloister.runtime.faults import Fault, FaultKind, FaultPlan, flip_bit
 from cloister.runtime.network import NetworkModel
@@ -66,6 +66,16 @@ class ViewEntry:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Carried:
+    """One frame that was delivered, as it was."""
+
+    step: int
+    sender: int
+    receiver: int
+    frame: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Rejected:
     """One frame that an endpoint refused."""
 
@@ -84,6 +94,7 @@ class LocalRun(Generic[Result]):
     transcript_sha256: str
     network_s: float | None
     views: Mapping[int, tuple[ViewEntry, ...]] = field(repr=False)
+    frames: tuple[Carried, ...] = field(default=(), repr=False)
     rejected: tuple[Rejected, ...] = ()
 
 
@@ -100,6 +111,7 @@ def run_local(
     faults: Iterable[Fault] = (),
     restart: Callable[[int], Party] | None = None,
     record_views: bool = False,
+    record_frames: bool = False,
     on_progress: OnProgress | None = None,
     threads: int | None = None,
 ) -> LocalRun[Result]:
@@ -116,13 +128,17 @@ def run_local(
         What goes wrong, and how to recreate a party that lost its memory.
     record_views
         Keep every message that each role accepted (for tests; it holds what the messages hold).
+    record_frames
+        Keep every frame that was delivered, for audits.
     threads
         Threads for the parties' work: 1 for none, ``None`` to use them once they pay.
 
     Raises
     ------
     CloisterError
-        What the coordinator raises (too few parties), or what a party raises about its own data or precision.
+        What the coordinator raises: too few parties, say.
+    AbsentError
+        If a party cannot go on, because of its own data, say; its owner alone is told why.
     """
     run = _Session(
         coordinator=coordinator,
@@ -136,6 +152,7 @@ def run_local(
         plan=FaultPlan(faults),
         restart=restart,
         recording=record_views,
+        recording_frames=record_frames,
         on_progress=on_progress,
     )
     with ExitStack() as stack:
@@ -166,6 +183,7 @@ class _Session(Generic[Result]):
         plan: FaultPlan,
         restart: Callable[[int], Party] | None,
         recording: bool,
+        recording_frames: bool,
         on_progress: OnProgress | None,
     ) -> None:
         if restart is None and plan.restarts:
@@ -176,6 +194,7 @@ class _Session(Generic[Result]):
         self._names, self._network, self._stream = names, network, stream
         self._deadline_s, self._plan, self._restart = deadline_s, plan, restart
         self._recording, self._on_progress = recording, on_progress
+        self._frames: list[Carried] | None = [] if recording_frames else None
         self.endpoint = CoordinatorEndpoint(coordinator, codec=codec, session=session)
         self._parties = {
             number: PartyEndpoint(party, number=number, codec=codec, session=session)
@@ -233,6 +252,7 @@ class _Session(Generic[Result]):
             transcript_sha256=self._hash.hexdigest(),
             network_s=self._network_s if self._network else None,
             views={role: tuple(entries) for role, entries in self._views.items()},
+            frames=tuple(self._frames or ()),
             rejected=tuple(sorted(self._rejected, key=lambda entry: (entry.step, entry.receiver))),
         )
 
@@ -265,7 +285,8 @@ class _Session(Generic[Result]):
         answers = []
         for frame in arriving:
             try:
-                answers.append(self._parties[party].receive(frame))
+                with told_to_owner(self._names[party - 1], but=(RemoteProtocolError,)):
+                    answers.append(self._parties[party].receive(frame))
             except RemoteProtocolError as error:
                 self._rejected.append(Rejected(step=step, receiver=party, reason=str(error)))
             else:
@@ -318,6 +339,8 @@ class _Session(Generic[Result]):
         head = b"".join(number.to_bytes(4, "little") for number in (sender, receiver, len(frame)))
         self._hash.update(head)
         self._hash.update(frame)
+        if self._frames is not None:
+            self._frames.append(Carried(step=self._steps, sender=sender, receiver=receiver, frame=frame))
         if sender == COORDINATOR:
             self._count(receiver, bytes_received=len(frame), messages_received=1)
         else:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeVar
 
-from cloister.errors import CloisterError, LocalProtocolError, TooFewPartiesError
+from cloister.errors import AbsentError, CloisterError, LocalProtocolError
 from cloister.roles import COORDINATOR
 from cloister.runtime import pipe_messages as messages
 from cloister.runtime.faults import Fault, FaultKind, FaultPlan
@@ -29,7 +29,7 @@ class PipedRun:
     found
         What each party that the session reached at its end has found, as its process wrote it.
     failures
-        Why other roles have nothing, by number; the coordinator is 0.
+        What is known of why other roles have nothing, by number; the coordinator is 0.
     missed
         How many steps each party was asked in and did not answer.
     rejected
@@ -41,6 +41,10 @@ class PipedRun:
     failures: Mapping[int, CloisterError]
     missed: Mapping[int, int]
     rejected: tuple[Rejected, ...]
+
+
+def _name(number: int) -> str:
+    return f"party {number}" if number else "the coordinator"
 
 
 class _LostError(Exception):
@@ -97,7 +101,7 @@ class Hub:
         try:
             ended = await self._run_steps()
         except _LostError:
-            self._failures.setdefault(COORDINATOR, TooFewPartiesError("the coordinator's process stopped."))
+            self._failures.setdefault(COORDINATOR, AbsentError(_name(COORDINATOR)))
             await self._tell_all(
                 messages.Abandon("the coordinator must stay to the end; it did not. Run the job again.")
             )
@@ -140,9 +144,9 @@ class Hub:
                 return message
             if message is None:
                 await link.kill()
-                raise TooFewPartiesError(f"role {number} must answer in time; its process is gone, or was stopped.")
+                raise AbsentError(_name(number))  # as if it had said that it cannot: others need not know which it is
             if isinstance(message, messages.Failed):
-                raise message.to_error()
+                raise message.to_error(_name(number))
 
     async def _restart(self, number: int) -> None:
         """Start a role anew; it has the memory that its task names, or none."""
@@ -204,7 +208,7 @@ class Hub:
     async def _hear_coordinator(self) -> messages.PipeMessage:
         message = await self._links[COORDINATOR].receive()
         if isinstance(message, messages.Failed):
-            self._failures[COORDINATOR] = message.to_error()
+            self._failures[COORDINATOR] = message.to_error(_name(COORDINATOR))
         if message is None or isinstance(message, messages.Failed):
             raise _LostError
         return message
@@ -238,7 +242,7 @@ class Hub:
         elif self._strikes(FaultKind.RESTART, party, step):
             await self._restart(party)
         if not self._links[party].alive:
-            self._failures.setdefault(party, TooFewPartiesError(f"the process of party {party} stopped."))
+            self._failures.setdefault(party, AbsentError(_name(party)))
         if party in self._failures or self._plan.hits(FaultKind.DROP_REQUEST, party, step):
             return False
         self._links[party].send(frame)
@@ -247,9 +251,9 @@ class Hub:
     async def _hear(self, party: int, message: messages.PipeMessage | None, asked: messages.Frame, step: int) -> _Heard:
         """Take what a party says."""
         if message is None:
-            self._failures[party] = TooFewPartiesError(f"the process of party {party} stopped.")
+            self._failures[party] = AbsentError(_name(party))
         elif isinstance(message, messages.Failed):
-            self._failures[party] = message.to_error()
+            self._failures[party] = message.to_error(_name(party))
         elif isinstance(message, messages.Refused):
             self._rejected.append(Rejected(step=step, receiver=party, reason=message.reason))
         elif isinstance(message, messages.Frame) and self._strikes(FaultKind.RESTART_AFTER, party, step):

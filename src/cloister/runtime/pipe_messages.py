@@ -11,8 +11,9 @@
     Finish                        ->        Found
     Abandon                       ->        Failed
 
-A role that cannot go on says Failed and waits for the next Task. The hub reads what is in no frame, and nothing of what
-is in one: frames are the endpoints' (:mod:`cloister.wire`).
+A role that cannot go on says Failed and waits for the next Task. Why it cannot, and why a party refuses a frame, is for
+its owner alone: that stands in the process's log. The hub reads what is in no frame, and nothing of what is in one:
+frames are the endpoints' (:mod:`cloister.wire`).
 """
 
 from __future__ import annotations
@@ -22,8 +23,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from cloister import errors
-from cloister.errors import CloisterError, LocalProtocolError, RemoteProtocolError
+from cloister.errors import TOLD_TO_ALL, AbsentError, CloisterError, LocalProtocolError, RemoteProtocolError
 from cloister.wire.codec import DEFAULT_LIMIT_BYTES
 
 HEADER_BYTES = 4
@@ -78,9 +78,9 @@ class Taken(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, ta
 
 
 class Refused(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=8):
-    """An endpoint has refused a frame, and is as it was."""
+    """An endpoint has refused a frame, and is as it was; a party does not say why."""
 
-    reason: str
+    reason: str = ""
 
 
 class Ended(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=9):
@@ -108,21 +108,20 @@ class Abandon(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, 
 
 
 class Failed(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=13):
-    """A role cannot go on: the class of the error, and its text."""
+    """A role cannot go on. Only an error that concerns all is told, by its class and its text; else both are empty."""
 
-    kind: str
-    reason: str
+    kind: str = ""
+    reason: str = ""
 
     @classmethod
     def of(cls, error: CloisterError) -> Failed:
-        """Tell of an error."""
-        return cls(type(error).__name__, str(error))
+        """Tell of an error, as far as it concerns all."""
+        kind = type(error).__name__
+        return cls(kind, str(error)) if kind in _TOLD_TO_ALL else cls()
 
-    def to_error(self) -> CloisterError:
-        """Return the error; one that we do not know is a bug."""
-        kind = getattr(errors, self.kind, None) if self.kind in errors.__all__ else None
-        known = isinstance(kind, type) and issubclass(kind, CloisterError) and "__init__" not in vars(kind)
-        return kind(self.reason) if known and kind is not None else LocalProtocolError(self.reason)
+    def to_error(self, role: str) -> CloisterError:
+        """Return the error, as everybody but the role's owner knows it."""
+        return _TOLD_TO_ALL[self.kind](self.reason) if self.kind in _TOLD_TO_ALL else AbsentError(role)
 
 
 PipeMessage = (
@@ -141,6 +140,7 @@ PipeMessage = (
     | Abandon
     | Failed
 )
+_TOLD_TO_ALL = {kind.__name__: kind for kind in TOLD_TO_ALL}
 _DECODER = msgspec.msgpack.Decoder(PipeMessage)
 
 

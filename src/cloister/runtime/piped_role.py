@@ -1,7 +1,8 @@
 """A process's side of a session over pipes: read tasks, take a seat in each, answer until it is over.
 
 One process serves session after session; in each it holds ONE role. It ends when its standard input does, so no process
-outlives the hub. What it prints goes to standard error.
+outlives the hub. What it prints goes to standard error: the log of the role's owner, who is told there what others are
+not.
 
 A process that is killed and started anew takes its seat again. Where its task names a journal it goes on where it was
 (:mod:`cloister.runtime.resuming`); without one it refuses what it is asked, and counts as silent.
@@ -15,7 +16,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Protocol, Self
 
-from cloister.errors import CloisterError, LocalProtocolError, RemoteProtocolError, TooFewPartiesError
+from cloister.errors import (
+    AbsentError,
+    CloisterError,
+    LocalProtocolError,
+    RemoteProtocolError,
+    TooFewPartiesError,
+)
 from cloister.runtime import pipe_messages as messages
 from cloister.wire import CoordinatorEndpoint, PartyEndpoint
 
@@ -117,8 +124,15 @@ def _serve_session(pipe: Pipe, task: bytes, open_role: Callable[[bytes], Opening
         finally:
             role.close()
     except CloisterError as error:
+        _tell_owner(error)
         pipe.send(messages.Failed.of(error))
         return pipe.receive()
+
+
+def _tell_owner(error: CloisterError) -> None:
+    why = error.why if isinstance(error, AbsentError) else None
+    sys.stderr.write(f"cloister: {why or error}\n")
+    sys.stderr.flush()
 
 
 def _serve_party(pipe: Pipe, role: PipedRole, endpoint: PartyEndpoint) -> messages.PipeMessage | None:
@@ -128,7 +142,8 @@ def _serve_party(pipe: Pipe, role: PipedRole, endpoint: PartyEndpoint) -> messag
             try:
                 reply: messages.PipeMessage = messages.Frame(endpoint.number, endpoint.receive(message.data))
             except RemoteProtocolError as error:
-                reply = messages.Refused(str(error))
+                _tell_owner(error)
+                reply = messages.Refused()
             pipe.send(reply)
         elif isinstance(message, messages.Finish):
             pipe.send(messages.Found(role.find(message.outcome)))

@@ -82,7 +82,8 @@ class Processes:
         Raises
         ------
         CloisterError
-            What a role raised before everybody had a seat. Later a role's error is in the run's ``failures``.
+            If a role did not take its seat. Later a role's error is in the run's ``failures``. Why is told to its owner
+            alone, unless it concerns all (:data:`~cloister.errors.TOLD_TO_ALL`).
         """
         if len(tasks) != len(self._environments):
             raise ConfigError(f"there must be one task for each of {len(self._environments)} roles; got {len(tasks)}.")

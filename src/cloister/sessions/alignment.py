@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cloister.crypto import Identity, make_entropy
 from cloister.data import read_ids
-from cloister.errors import ConfigError, LocalProtocolError
+from cloister.errors import ConfigError, LocalProtocolError, told_to_owner
 from cloister.job import Job, Setup
 from cloister.protocols.align import (
     CODEC,
@@ -31,6 +31,7 @@ from cloister.protocols.align import (
 )
 from cloister.protocols.align.alignment import decode_alignment, encode_alignment
 from cloister.runtime import LocalRun, OnProgress, run_local
+from cloister.sessions.instruments import Instruments
 from cloister.sessions.tables import OwnTable, find_source, resolve_form
 
 _MAX_FILE_BYTES = 2**30
@@ -54,7 +55,9 @@ class Aligned:
         return next(iter(self.alignments.values())).count
 
 
-def align_tables(setup: Setup, tables: Mapping[str, OwnTable], on_progress: OnProgress | None = None) -> Aligned | None:
+def align_tables(
+    setup: Setup, tables: Mapping[str, OwnTable], instruments: Instruments, on_progress: OnProgress | None = None
+) -> Aligned | None:
     """Align the records of a job's parties, or read how they were aligned earlier; None if the job names no IDs.
 
     Raises
@@ -70,7 +73,13 @@ def align_tables(setup: Setup, tables: Mapping[str, OwnTable], on_progress: OnPr
     aligned = _load_alignments(setup, ids, {name: table.label for name, table in tables.items()}, mode)
     if aligned is None:
         aligned = align_ids(
-            ids, mode=mode, form=resolve_form(job), seed=setup.seed, secure=setup.secure, on_progress=on_progress
+            ids,
+            mode=mode,
+            form=resolve_form(job),
+            seed=instruments.keys,
+            secure=setup.secure,
+            record_frames=instruments.record_frames,
+            on_progress=on_progress,
         )
     if mode is Mode.UNION:
         _require_one_holder(job, ids, aligned)
@@ -103,16 +112,18 @@ def align_job(
 
     Raises
     ------
-    DataError
-        If a table cannot be read, or a row has no ID of its own. Nothing has been sent by then.
+    AbsentError
+        If a table cannot be read, or a row has no ID of its own; its owner alone is told why. Nothing has been sent by
+        then.
     """
     ids: dict[str, list[bytes]] = {}
     for party in setup.job.parties:
         if not setup.job.find_columns(party):
             continue  # it holds no records
         source, label = find_source(setup, party, sources or {})
-        cells = read_ids(source, id_column, label=label)
-        ids[party.name] = normalise_ids(cells, form, label=label, column=id_column)
+        with told_to_owner(party.name):
+            cells = read_ids(source, id_column, label=label)
+            ids[party.name] = normalise_ids(cells, form, label=label, column=id_column)
     return align_ids(ids, mode=mode, form=form, seed=setup.seed, secure=setup.secure, on_progress=on_progress)
 
 
@@ -121,8 +132,9 @@ def align_ids(
     *,
     mode: Mode = Mode.INTERSECTION,
     form: NormalForm = NormalForm(),  # noqa: B008 (frozen)
-    seed: int | None = None,
+    seed: int | bytes | None = None,
     secure: bool = False,
+    record_frames: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Aligned:
     """Align IDs that are already in normal form; parameters as for :func:`align_job`.
@@ -147,7 +159,14 @@ def align_ids(
         terms, entropy=make_entropy("align coordinator", seed=seed, secure=secure), session=session
     )
     run = run_local(
-        coordinator, parties, codec=CODEC, session=session, names=list(ids), on_progress=on_progress, threads=1
+        coordinator,
+        parties,
+        codec=CODEC,
+        session=session,
+        names=list(ids),
+        record_frames=record_frames,
+        on_progress=on_progress,
+        threads=1,
     )
     alignments = {name: party.alignment for name, party in zip(ids, parties, strict=True)}
     if len({(alignment.digest, alignment.count) for alignment in alignments.values()}) != 1:
@@ -162,10 +181,14 @@ def _load_alignments(
     files = {name: path for name in ids if (path := setup.own_side(name).alignment) is not None}
     if not files:
         return None
-    alignments = {name: load_alignment(path) for name, path in files.items()}
+    alignments = {}
+    for name, path in files.items():
+        with told_to_owner(name):
+            alignments[name] = load_alignment(path)
     check_alignments(alignments, {name: len(of_party) for name, of_party in ids.items()}, mode=mode)
     for name, alignment in alignments.items():
-        check_ids(alignment, ids[name], label=labels[name])
+        with told_to_owner(name):
+            check_ids(alignment, ids[name], label=labels[name])
     return Aligned(alignments=alignments)
 
 

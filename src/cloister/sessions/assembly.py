@@ -15,7 +15,7 @@ import numpy as np
 
 from cloister.crypto import Entropy
 from cloister.data.common_order import AlignedTable
-from cloister.errors import DataError
+from cloister.errors import ConfigError, DataError, told_to_owner
 from cloister.job import Job, OwnSide
 from cloister.privacy.books import Books, Charges, open_books, open_coordinator_duty
 from cloister.privacy.ledger import UNDECLARED, Ledger, LedgerSession, fingerprint_records
@@ -98,14 +98,18 @@ def seat_party(
     ------
     BudgetError
         If all rounds together exceed the budget.
+    AbsentError
+        If the party's ledger or records keep it out; its owner alone is told why.
     """
     books, duty = None, None
     name = session.job.parties[seat.number - 1].name
     if session.charges is not None and session.charges.parties_pay:
-        ledger = _open_ledger(session, session.charges, side, table, seeded=seeded)
+        with told_to_owner(name):
+            ledger = _open_ledger(session, session.charges, side, table, seeded=seeded)
         books = open_books(name, charges=session.charges, ledger=ledger)
         duty = NoiseDuty(charger=books, sampler=sampler)
-    role = session.protocol.seat(session.agreed, seat, own, duty=duty)
+    with told_to_owner(name, but=(ConfigError,)):
+        role = session.protocol.seat(session.agreed, seat, own, duty=duty)
     return SeatedParty(role=role, books=books)
 
 
@@ -140,7 +144,13 @@ def seat_coordinator(
 
 
 def take_input(job: Job, party: str, table: OwnTable, aligned: Aligned | None, public: PublicInput) -> OwnInput:
-    """Return ONE party's input: its table, or the part of it that has a place in the common order."""
+    """Return ONE party's input: its table, or the part of it that has a place in the common order.
+
+    Raises
+    ------
+    AbsentError
+        If its table does not have as many rows as all know; its owner alone is told.
+    """
     if job.protocol.facts.split == "rows":
         assert table.table is not None
         places = None if aligned is None else aligned.alignments[party].places
@@ -149,7 +159,8 @@ def take_input(job: Job, party: str, table: OwnTable, aligned: Aligned | None, p
     assert records is not None
     if table.table is None or aligned is None:
         if table.table is not None and table.table.check().records != records:
-            raise DataError(f"{table.label}: the table must have {records} rows, like all others; it does not.")
+            with told_to_owner(party):
+                raise DataError(f"{table.label}: the table must have {records} rows, like all others; it does not.")
         return OwnInput(records=AlignedTable(table.table, np.arange(records, dtype=np.int64)))
     return OwnInput(records=AlignedTable(table.table, aligned.alignments[party].rows))
 
@@ -165,9 +176,8 @@ def know_alignment(
     counts = {name: table.table.check().records for name, table in tables.items() if table.table is not None}
     if len(set(counts.values())) != 1:
         raise DataError(
-            "tables with data.aligned = true must have the same number of rows, in the same order; got "
-            + ", ".join(f"{name} {count}" for name, count in counts.items())
-            + '. Remove aligned and name the column of IDs: [data] id = "COLUMN".'
+            "tables with data.aligned = true must have the same number of rows, in the same order; they do not. "
+            'Agree on it as data.records, or remove aligned and name the column of IDs: [data] id = "COLUMN".'
         )
     return replace(public, records=next(iter(counts.values())))
 

@@ -22,7 +22,7 @@ from cloister.data import Table, open_table
 from cloister.errors import ConfigError, LocalProtocolError
 from cloister.job import COORDINATOR, Job, Setup
 from cloister.job.refusals import check_choice
-from cloister.privacy.books import JobBooks, make_sampler, prepay
+from cloister.privacy.books import JobBooks, prepay
 from cloister.privacy.ledger import LedgerSession
 from cloister.protocol import (
     SERVER,
@@ -51,6 +51,7 @@ from cloister.sessions.assembly import (
     seat_party,
     take_input,
 )
+from cloister.sessions.instruments import Instruments
 from cloister.sessions.tables import OnTable, OwnTable, check_source_names, open_own_table
 
 OnLabels = Callable[[PartyLabels], None]
@@ -100,7 +101,7 @@ def simulate(
         If the job, a table or the run breaks a rule. If a table is at fault, nothing has been sent.
     """
     setup = Setup.of(job) if seed is None else replace(Setup.of(job), seed=seed)
-    simulation = _Simulation.open(setup, sources or {}, on_progress=on_progress, on_table=on_table)
+    simulation = Simulation.open(setup, sources or {}, on_progress=on_progress, on_table=on_table)
     clustered = simulation.cluster(on_ledger)
     if on_labels is not None:
         for labels in clustered.labels:
@@ -112,7 +113,7 @@ def simulate(
             on_records(everything)
         if evaluate:
             evaluation = evaluate_centres(everything, clustered.finding.centres)
-    return _make_result(setup, clustered, evaluation)
+    return make_result(setup, clustered, evaluation)
 
 
 def label_records(
@@ -159,7 +160,7 @@ def label_records(
         rounds=result.rounds,
         codebooks=result.codebooks,
     )
-    simulation = _Simulation.open(setup, sources or {}, on_progress=on_progress, on_table=on_table)
+    simulation = Simulation.open(setup, sources or {}, on_progress=on_progress, on_table=on_table)
     found = simulation.distribute_labels(finding)
     if found is None:
         raise ConfigError('the job must say who gets labels; got nobody. Write labels = ["PARTY"] in [protocol].')
@@ -167,9 +168,11 @@ def label_records(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Clustered:
-    """The outcome of a clustering session."""
+class Clustered:
+    """The outcome of a clustering session; its roles are there for audits."""
 
+    agreed: Any
+    parties: Sequence[Party]
     run: LocalRun[Any]
     finding: Finding
     explanation: Explanation
@@ -177,10 +180,11 @@ class _Clustered:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class _Simulation:
+class Simulation:
     """Everybody in one process: tables, identities, and how sessions are run."""
 
     setup: Setup
+    instruments: Instruments
     tables: Mapping[str, OwnTable]
     aligned: Aligned | None
     public: PublicInput
@@ -194,40 +198,44 @@ class _Simulation:
         setup: Setup,
         sources: Mapping[str, object],
         *,
-        on_progress: OnProgress | None,
-        on_table: OnTable | None,
-    ) -> _Simulation:
+        on_progress: OnProgress | None = None,
+        on_table: OnTable | None = None,
+        instruments: Instruments | None = None,
+    ) -> Simulation:
         """Open and check every table before anything is sent, align if the job says so, and draw identities."""
-        job = setup.job
+        job, instruments = setup.job, instruments or Instruments.of_seed(setup.seed)
         check_source_names(job, sources)
         if setup.network is not None:
             check_choice(("network", "model"), setup.network, NETWORKS)
         tables = {party.name: open_own_table(setup, party, sources, on_table) for party in job.parties}
         public = read_public_input(setup, sources.get(SERVER))
-        aligned = align_tables(setup, tables, on_progress)
+        aligned = align_tables(setup, tables, instruments, on_progress)
         public = know_alignment(job, tables, aligned, public)
         return cls(
             setup=setup,
+            instruments=instruments,
             tables=tables,
             aligned=aligned,
             public=public,
             inputs={name: take_input(job, name, table, aligned, public) for name, table in tables.items()},
             identities=tuple(
-                Identity(make_entropy(f"identity of {party.name}", seed=setup.seed)) for party in job.parties
+                Identity(make_entropy(f"identity of {party.name}", seed=instruments.keys)) for party in job.parties
             ),
             on_progress=on_progress,
         )
 
     @property
     def directory(self) -> tuple[bytes, ...]:
+        """Everybody's public identity."""
         return tuple(identity.public_bytes for identity in self.identities)
 
-    def cluster(self, on_ledger: OnLedger | None = None) -> _Clustered:
+    def cluster(self, on_ledger: OnLedger | None = None) -> Clustered:
         """Run the clustering session, and the one that distributes labels."""
-        setup, seed = self.setup, self.setup.seed
+        setup, seed, make_sampler = self.setup, self.instruments.keys, self.instruments.make_sampler
         session = open_session(
             setup.job, self.directory, self.public, session=make_entropy("session", seed=seed).bytes(16)
         )
+        seeded = setup.seed is not None
         protocol, charges, leakage = session.protocol, session.charges, session.protocol.leakage(session.agreed)
         with ExitStack() as stack:
             seated = [
@@ -237,13 +245,13 @@ class _Simulation:
                     own,
                     setup.own_side(name),
                     self.tables[name],
-                    sampler=make_sampler(name, seed),
-                    seeded=seed is not None,
+                    sampler=make_sampler(name),
+                    seeded=seeded,
                 )
                 for number, (name, own) in enumerate(self.inputs.items(), start=1)
             ]
             coordinator, duty = seat_coordinator(
-                session, make_entropy(COORDINATOR, seed=seed), sampler=make_sampler(COORDINATOR, seed)
+                session, make_entropy(COORDINATOR, seed=seed), sampler=make_sampler(COORDINATOR)
             )
             books = None
             if charges is not None:
@@ -252,7 +260,7 @@ class _Simulation:
                     leakage=leakage,
                     parties=list_books(seated),
                     coordinator=duty,
-                    seeded=seed is not None,
+                    seeded=seeded,
                 )
                 stack.callback(books.close)
                 for name, one in zip(self.inputs, seated, strict=True):
@@ -272,15 +280,21 @@ class _Simulation:
         notes = (*session.notes, *explanation.notes, *about_books, *self._describe_alignment())
         explanation = replace(explanation, notes=notes)
         labelled = self.distribute_labels(finding)
-        if labelled is None:
-            return _Clustered(run=run, finding=finding, explanation=explanation, labels=())
-        return _Clustered(
-            run=_join_runs(run, labelled[0]), finding=finding, explanation=explanation, labels=labelled[1]
+        labels: tuple[PartyLabels, ...] = ()
+        if labelled is not None:
+            run, labels = _join_runs(run, labelled[0]), labelled[1]
+        return Clustered(
+            agreed=session.agreed,
+            parties=parties,
+            run=run,
+            finding=finding,
+            explanation=explanation,
+            labels=labels,
         )
 
     def distribute_labels(self, finding: Finding) -> tuple[LocalRun[Any], tuple[PartyLabels, ...]] | None:
         """Run the session in which parties get the labels of their records; None if nobody is granted any."""
-        job, seed = self.setup.job, self.setup.seed
+        job, seed = self.setup.job, self.instruments.keys
         labelling = find_protocol(job).label_session(job, self.directory, self.public, finding)
         if labelling is None:
             return None
@@ -317,7 +331,7 @@ class _Simulation:
         return Seat(
             number=number,
             identity=self.identities[number - 1],
-            entropy=make_entropy(f"{prefix}party {number}", seed=self.setup.seed),
+            entropy=make_entropy(f"{prefix}party {number}", seed=self.instruments.keys),
             session=session,
         )
 
@@ -333,6 +347,7 @@ class _Simulation:
             names=[party.name for party in self.setup.job.parties],
             network=None if network is None else NETWORKS[network],
             network_seed=self.setup.seed or 0,
+            record_frames=self.instruments.record_frames,
             on_progress=self.on_progress,
         )
 
@@ -381,11 +396,13 @@ def _join_runs(first: LocalRun[Any], second: LocalRun[Any]) -> LocalRun[Any]:
         traffic=both,
         transcript_sha256=hashlib.sha256(transcripts).hexdigest(),
         network_s=None if first.network_s is None else first.network_s + (second.network_s or 0.0),
+        frames=(*first.frames, *second.frames),
         rejected=(*first.rejected, *second.rejected),
     )
 
 
-def _make_result(setup: Setup, clustered: _Clustered, evaluation: Evaluation | None) -> Result:
+def make_result(setup: Setup, clustered: Clustered, evaluation: Evaluation | None) -> Result:
+    """Return what a run shows: nothing of what is only its parties' or the audit's."""
     job, explanation, finding = setup.job, clustered.explanation, clustered.finding
     seeded = f"Made with seed {setup.seed}: reproducible, but anyone who knows the seed can remove every mask."
     return Result(

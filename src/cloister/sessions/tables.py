@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cloister.data import Table, TableCheck, open_table
-from cloister.errors import ConfigError, PrecisionError
+from cloister.errors import ConfigError, PrecisionError, told_to_owner
 from cloister.job import Job, JobParty, Setup
 from cloister.protocol import SERVER
 from cloister.protocols.align import NormalForm, normalise_ids
@@ -71,9 +71,17 @@ def open_own_table(
 
     Raises
     ------
-    DataError, ConfigError, PrecisionError
-        If it is missing, cannot be read, or holds more records than the public cap.
+    ConfigError
+        If it is missing.
+    AbsentError
+        If it cannot be read, does not fit the job, or holds more records than the public cap. Its owner alone is told
+        why.
     """
+    with told_to_owner(party.name, but=(ConfigError,)):
+        return _open_own_table(setup, party, sources, on_table)
+
+
+def _open_own_table(setup: Setup, party: JobParty, sources: Mapping[str, object], on_table: OnTable | None) -> OwnTable:
     job = setup.job
     columns = job.find_columns(party)
     if not columns:

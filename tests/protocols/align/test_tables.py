@@ -14,6 +14,7 @@ from cloister.data import open_table, read_ids
 from cloister.errors import ConfigError, DataError
 from cloister.protocols.align import Alignment, Mode, check_alignments, check_ids, decode_alignment
 from cloister.sessions.alignment import align_ids, load_alignment, save_alignment
+from tests.owners import told_to_owner
 from tests.protocols.align.sessions import name_ids
 
 IDS = ["b7", "a1", "c3"]
@@ -177,7 +178,7 @@ def test_jobs_that_were_not_aligned_are_refused():
     _, others = make(seed=2)
     with pytest.raises(ConfigError, match=r"one digest.*Align all parties again"):
         check_alignments({**alignments, "harbour": others["harbour"]}, records, mode=Mode.INTERSECTION)
-    with pytest.raises(DataError, match=r"'harbour' must have the 10 rows that were aligned; it has 11"):
+    with told_to_owner(DataError, r"'harbour' must have the 10 rows that were aligned; it has 11", party="harbour"):
         check_alignments(alignments, {**records, "harbour": 11}, mode=Mode.INTERSECTION)
 
 

@@ -12,6 +12,7 @@ from cloister.privacy.ledger import Ledger
 from cloister.privacy.units import Unit
 from cloister.protocols.feddp import FeddpOptions, FeddpSection
 from cloister.sessions import simulate
+from tests.owners import told_to_owner
 from tests.protocols.feddp.sessions import make_mixture
 
 PARTS, SERVER, CENTRES = make_mixture(each=100)
@@ -76,7 +77,7 @@ def test_a_ledger_is_paid_once_and_refuses_the_second_run(tmp_path):
         assert 0.9 < entry.epsilon < 2.0
         ledger.set_cap(entry.dataset, Budget(epsilon=1.1 * entry.epsilon, delta=1e-6), reason="test")
         ledger.close()
-        with pytest.raises(BudgetError, match="party 'p0'"):
+        with told_to_owner(BudgetError, "party 'p0'"):
             simulate(setup, sources=SOURCES)
 
 

@@ -26,6 +26,7 @@ from cloister.report import read_result, write_result
 from cloister.report.layout import make_console
 from cloister.report.text import print_report
 from cloister.sessions import simulate
+from tests.owners import told_to_owner
 from tests.sessions import blobs
 
 COLUMNS = (Column(name="length", low=0, high=50), Column(name="width", low=-10, high=10))
@@ -165,7 +166,7 @@ def test_a_job_that_would_pass_a_cap_is_refused_before_the_first_round(tmp_path)
     (entry,) = ledger.summarise(delta=1e-6)
     ledger.set_cap(entry.dataset, Budget(epsilon=2.5, delta=1e-6), reason="test")
     steps = []
-    with pytest.raises(BudgetError, match=r"^party 'b' \(.*b\.ledger\): .* epsilon = 2\.5 .*; spent 2, asked 2 "):
+    with told_to_owner(BudgetError, r"^party 'b' \(.*b\.ledger\): .* epsilon = 2\.5 .*; spent 2, asked 2 "):
         simulate(setup, sources=PARTS, on_progress=steps.append)
     assert steps == []
     for party in PARTS:
@@ -182,7 +183,7 @@ def test_a_protocol_that_asks_for_more_than_was_paid_is_stopped(monkeypatch):
             envelope_of(settings), sensitivity=Sensitivity(l1=BUDGET_UNITS // 10, l2_squared=BUDGET_UNITS // 10)
         ),
     )
-    with pytest.raises(BudgetError, match="fit the payment"):
+    with told_to_owner(BudgetError, "fit the payment"):
         simulate(make_job(), seed=1, sources=PARTS)
 
 

@@ -22,6 +22,7 @@ from cloister.protocols.vertical.protocol import make_agreement, make_prepayment
 from cloister.report import write_result
 from cloister.sessions import simulate
 from tests.data.test_canary import everything_said
+from tests.owners import told_to_owner
 from tests.sessions import blobs
 
 NAMES = ("age", "income", "visits", "calls")
@@ -205,7 +206,7 @@ def test_a_job_that_would_pass_a_cap_is_refused_before_anything_is_sent(tmp_path
     (entry,) = ledger.summarise(delta=1e-6)
     ledger.set_cap(entry.dataset, Budget(epsilon=2.5, delta=1e-6), reason="test")
     steps = []
-    with pytest.raises(BudgetError, match=r"^party 'b'"):
+    with told_to_owner(BudgetError, r"^party 'b'"):
         run(job, books=tmp_path, on_progress=steps.append)
     assert steps == []
     for party in job.parties:
@@ -269,6 +270,6 @@ def test_keys_are_wiped_where_a_session_is_given_up(monkeypatch):
         raise ConfigError("given up")
 
     monkeypatch.setattr(HolderParty, "_decrypt", fail)
-    with pytest.raises(ConfigError, match="given up"):
+    with told_to_owner(ConfigError, "given up"):
         run(make_job())
     assert "closed=True" in repr(held[0])

@@ -20,6 +20,7 @@ from cloister.protocols.vertical.messages import Turn
 from cloister.protocols.vertical.protocol import make_prepayment
 from cloister.protocols.vertical.query import HISTOGRAM, LloydQuery, round_to_length
 from cloister.protocols.vertical.stated import StatedHistogram, StatedRound, derive_parts, state_query
+from tests.owners import told_to_owner
 from tests.protocols.vertical.sessions import CASES, TINY, Session, make_case, run_case, same_finding
 from tests.protocols.vertical.tables import mixture
 from tests.protocols.vertical.test_sensitivity import LAYOUTS, measure, split_parts
@@ -323,7 +324,7 @@ def test_without_the_check_of_the_kind_another_query_is_answered(monkeypatch):
 def test_a_lie_that_is_believed_ends_the_session_after_it_was_paid_for(monkeypatch):
     """What the checks are for: the key holder would add half the noise, were it not for its books."""
     monkeypatch.setattr(stated, "_is_enough", lambda part, rho: True)
-    with pytest.raises(BudgetError, match="Lloyd round 2"):
+    with told_to_owner(BudgetError, "Lloyd round 2"):
         run_lied("two-party", state_falsely)
 
 

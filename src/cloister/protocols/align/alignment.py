@@ -22,7 +22,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from cloister.crypto import encode_context
-from cloister.errors import ConfigError, DataError
+from cloister.errors import ConfigError, DataError, told_to_owner
 from cloister.protocols.align.terms import Mode
 from cloister.records import IntArray
 
@@ -138,8 +138,8 @@ def check_alignments(alignments: Mapping[str, Alignment], records: Mapping[str, 
     ------
     ConfigError
         If a party has no alignment or one of another mode, or if they are not all from one session.
-    DataError
-        If a table does not have as many rows as were aligned.
+    AbsentError
+        If a table does not have as many rows as were aligned; its owner alone is told.
     """
     for party in records:
         if party not in alignments:
@@ -158,11 +158,12 @@ def check_alignments(alignments: Mapping[str, Alignment], records: Mapping[str, 
             + f". Align all parties again, together. {_HOW}"
         )
     for party, alignment in of_job.items():
-        if alignment.records != records[party]:
-            raise DataError(
-                f"the table of party {party!r} must have the {alignment.records} rows that were aligned; it has "
-                f"{records[party]}. Use the table that was aligned, or align again. {_HOW}"
-            )
+        with told_to_owner(party):
+            if alignment.records != records[party]:
+                raise DataError(
+                    f"the table of party {party!r} must have the {alignment.records} rows that were aligned; it has "
+                    f"{records[party]}. Use the table that was aligned, or align again. {_HOW}"
+                )
     return next(iter(digests))[1]
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, ClassVar, Final
 
 from cloister.audit import JobUnderAudit
 from cloister.audit.attack import make_identities
+from cloister.audit.whole_view import Released
 from cloister.crypto import Entropy
 from cloister.job import MAX_RECORDS, Job, NoiseOptions
 from cloister.privacy.books import Charges
@@ -122,6 +124,17 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
             notes=self.list_notes(settings, finding.details, idle=len(settings.slots) - len(card.releases)),
             card=card,
             ring_bits=agreement.ring.bits,
+        )
+
+    def find_released(self, agreed: GuidedSession[Settings], parties: Sequence[Party]) -> Released:
+        """The total of each round, which whoever led has read."""
+        vectors = max((party.released_totals for party in parties if isinstance(party, GuidedParty)), key=len)
+        by_coordinator = agreed.agreement.by_coordinator
+        return Released(
+            drawn_by=0 if by_coordinator else 1,
+            draws=tuple(range(len(vectors))),
+            vectors=vectors,
+            follows="to parties" if by_coordinator else "all",
         )
 
     def attacks(self, job: Job, public: PublicInput) -> JobUnderAudit:

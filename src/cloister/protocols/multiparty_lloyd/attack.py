@@ -29,7 +29,7 @@ from cloister.audit.attack import (
 )
 from cloister.crypto import Stream
 from cloister.data import Table
-from cloister.errors import InfeasibleError
+from cloister.errors import AbsentError, InfeasibleError
 from cloister.job import Job
 from cloister.kmeans import DistanceConstrained
 from cloister.privacy.accounting import Accountant
@@ -156,7 +156,7 @@ class LloydSessions:
         # A party whose records cannot meet the constraints visibly stops the run. With a thread for each party, the
         # others have read the last total by then.
         threads = len(parties) if isinstance(self._agreed.assignment, DistanceConstrained) else 1
-        with suppress(InfeasibleError):
+        with suppress(AbsentError):
             run_local(coordinator, parties, codec=self._roles.codec(self._agreed), session=session, threads=threads)
         adversary = parties[ADVERSARY - 1]
         assert isinstance(adversary, LloydParty)

@@ -12,7 +12,7 @@ from cloister.aggregation import Follower, Introduction, Masks
 from cloister.aggregation.messages import Answered, Conclude, OpenTotal, RestoreMasks, Settle, Voted
 from cloister.aggregation.seed_agreement import OpenSession, Ready, check_agreement
 from cloister.crypto import Stream
-from cloister.errors import ConfigError, InfeasibleError, LocalProtocolError, RemoteProtocolError
+from cloister.errors import ConfigError, LocalProtocolError, RemoteProtocolError
 from cloister.kmeans import Assignment, Unconstrained
 from cloister.privacy.release import NoiseDuty, release
 from cloister.protocols.multiparty_lloyd import messages
@@ -223,10 +223,7 @@ class LloydParty:
         follower = self._follow(request, masks, upto=round_ - 1)
 
         def contribute() -> NDArray[Any]:
-            try:
-                return self._agreement.ring.encode(follower.contributor.contribute(round_))
-            except InfeasibleError as error:
-                raise InfeasibleError(f"party {self._number}: {error}") from None
+            return self._agreement.ring.encode(follower.contributor.contribute(round_))
 
         answered = masks.answer(request.attempt, follower.place, contribute)
         self._follower, self._answered = follower, round_

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, cast
@@ -12,6 +13,7 @@ from msgspec.structs import replace as replace_fields
 
 from cloister.audit import JobUnderAudit
 from cloister.audit.attack import make_identities
+from cloister.audit.whole_view import Released
 from cloister.columns import to_unit
 from cloister.crypto import Entropy
 from cloister.forecast.model import Forecast, PlanRequest
@@ -163,8 +165,7 @@ class LloydClustering(Clustering[LloydSession]):
         assert isinstance(party, LloydParty | RingParty)
         if not party.finished:
             return None
-        state = party.state if isinstance(party, LloydParty) else party.contributor
-        assert isinstance(state, LloydState)
+        state = _state_of(party)
         assert state.centres is not None
         noise, counts = agreed.agreement.noise, state.released_counts
         return Finding(
@@ -201,6 +202,19 @@ class LloydClustering(Clustering[LloydSession]):
         """Forecast what a job would do and send, and how much noise a round has."""
         agreed = self.agree(job, placeholder_directory(job), public)
         return forecast_rounds(self, job, agreed, request)
+
+    def find_released(self, agreed: LloydSession, parties: Sequence[Party]) -> Released | None:
+        """The noisy sums of each round, unless their noise was sampled jointly."""
+        plan = agreed.agreement.noise
+        if plan is None or plan.placement.sampled_jointly:
+            return None
+        vectors = tuple(total.ravel() for total in _state_of(parties[0]).released_totals)
+        return Released(
+            drawn_by=0 if plan.by_coordinator else 1,
+            draws=tuple(range(len(vectors))),
+            vectors=vectors,
+            follows="to parties" if plan.by_coordinator else "all",
+        )
 
     def attacks(self, job: Job, public: PublicInput) -> JobUnderAudit:
         """Build attacks on a job with noise whose records join their nearest centres."""
@@ -252,6 +266,12 @@ class MaskNoiseAverage(LloydClustering):
 
 
 _EXACT = "And all parties but one in a sum: what they leave of it is the last one's."
+
+
+def _state_of(party: Party) -> LloydState:
+    state = party.state if isinstance(party, LloydParty) else getattr(party, "contributor", None)
+    assert isinstance(state, LloydState)
+    return state
 
 
 def _choose_masks(options: LloydOptions, parties: int) -> dict[str, Any]:

@@ -192,7 +192,8 @@ class Secfc(Clustering[SecfcAgreement]):
         card = None if make_card is None else make_card(Circumstances(parties_in_sum=len(job.parties)))
         return Explanation(
             leakage=describe_leakage(agreed),
-            public="columns, bounds, k, how many records there are, who takes part and who missed which round",
+            public="columns, bounds, k, how many records there are, who takes part and who missed which round; the "
+            "number of rounds and the lengths of messages, which follow from the labels",
             notes=_write_notes(agreed, outcome),
             card=None if card is None else _limit_card(card),
             fractional_bits=outcome.coding.bits - 1,

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
+import numpy as np
 
 from cloister.audit import JobUnderAudit
 from cloister.audit.attack import make_identities
+from cloister.audit.whole_view import Released
 from cloister.crypto import Entropy
 from cloister.errors import ConfigError
 from cloister.forecast.model import Forecast, PlanRequest
@@ -48,8 +50,10 @@ from cloister.protocols.vertical.noise import ChargedFlood
 from cloister.protocols.vertical.options import VerticalOptions, assign_roles, describe_context, options_of
 from cloister.protocols.vertical.party import VerticalParty
 from cloister.protocols.vertical.plan import forecast_vertical, require_records
+from cloister.protocols.vertical.query import HISTOGRAM
 from cloister.protocols.vertical.relayed import gather_columns
 from cloister.protocols.vertical.settings import BITS_LEAST, Settings
+from cloister.records import IntArray
 from cloister.report.result import CellBook
 from cloister.roles import Coordinator, Party, Seat
 from cloister.wire import Codec
@@ -180,6 +184,27 @@ class Vertical(Clustering[VerticalSession]):
         """Forecast what a job would do, cost and find."""
         public = replace(public, records=require_records(request))
         return forecast_vertical(job, self.agree(job, placeholder_directory(job), public).agreement, request)
+
+    def find_released(self, agreed: VerticalSession, parties: Sequence[Party]) -> Released | None:
+        """The totals of each pass, part by part as the computing party draws its noise; codebooks come before them."""
+        agreement, computing = agreed.agreement, parties[agreed.agreement.computing - 1]
+        assert isinstance(computing, ComputingParty)
+        if agreement.settings.is_exact:
+            return None
+        codebooks = (computing.codebooks.alice, *computing.codebooks.holders)
+        draw, draws, vectors = len(codebooks[0].releases), list[int](), list[IntArray]()
+        for name, total in zip(agreement.queries, computing.released_totals, strict=True):
+            parts = [total] if name == HISTOGRAM else np.split(total, [-agreement.settings.clusters])
+            draws += range(draw, draw + len(parts))
+            vectors += parts
+            draw += len(parts) + isinstance(agreement.flood, ChargedFlood)
+        return Released(
+            drawn_by=agreement.computing,
+            draws=tuple(draws),
+            vectors=tuple(vectors),
+            given=tuple(codebook.reps.tolist() for codebook in codebooks),
+            follows="none",
+        )
 
     def attacks(self, job: Job, public: PublicInput) -> JobUnderAudit:
         """Build the attacks on a job."""

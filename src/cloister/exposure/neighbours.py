@@ -1,0 +1,102 @@
+"""Made-up neighbouring tables for a job: what an audit of whole simulations runs on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cloister.audit.attack import find_far_outside
+from cloister.crypto import Stream
+from cloister.job import Job
+from cloister.privacy.units import Unit
+from cloister.protocol import SERVER
+from cloister.records import FloatArray
+
+_RECORDS = 30  # of each party
+ALIGNED = 64
+Tables = Mapping[str, FloatArray]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbours:
+    """Everybody's made-up records on two inputs, in the job's units, by party, and a public table.
+
+    The first party holds a record more, far outside the bounds; where the unit is a client, its whole table is there or
+    empty. Where columns are split one record has other values at one of the parties: how many are aligned is public.
+    """
+
+    job: Job
+    without: Tables
+    present: Tables
+    server: FloatArray | None
+
+    @classmethod
+    def draw(cls, job: Job, key: bytes) -> Neighbours:
+        """Draw tables."""
+        stream = Stream.from_seed(key, "tables")
+        server = None if job.data.server is None else _draw_rows(job, 8 * job.k, stream)
+        split = _split_columns if job.protocol.facts.split == "columns" else _split_rows
+        without, present = split(job, stream)
+        return cls(job=job, without=without, present=present, server=server)
+
+    def move_record(self) -> Neighbours | None:
+        """Return neighbours that differ in who holds the record, the first or the last party; None if there are two."""
+        first, last = self.job.parties[0].name, self.job.parties[-1].name
+        if len(self.job.parties) < 3:
+            return None
+        moved = {
+            first: self.present[first][:-1],
+            last: np.vstack([self.present[last], self.present[first][-1]]),
+        }
+        return Neighbours(job=self.job, without={**self.present, **moved}, present=self.present, server=self.server)
+
+    def spoil(self) -> Neighbours:
+        """Return the same inputs with a cell that is no number, at the first party that has any on both."""
+        party = next(name for name, table in self.without.items() if table.size)
+
+        def spoil(tables: Tables) -> Tables:
+            unfit = tables[party].copy()
+            unfit[0, 0] = np.nan
+            return {**tables, party: unfit}
+
+        return Neighbours(job=self.job, without=spoil(self.without), present=spoil(self.present), server=self.server)
+
+    def write(self, tables: Tables, folder: Path) -> dict[str, object]:
+        """Return tables as sources: arrays, or files where the job wants a column of IDs."""
+        sources: dict[str, object] = dict(tables)
+        if self.job.data.id is not None:
+            for party in self.job.parties:
+                if party.name in tables:
+                    header = ",".join((self.job.data.id, *(column.name for column in self.job.find_columns(party))))
+                    rows = (",".join(map(repr, (row, *cells))) for row, cells in enumerate(tables[party.name].tolist()))
+                    sources[party.name] = folder / f"{party.name}.csv"
+                    (folder / f"{party.name}.csv").write_text("\n".join((header, *rows, "")), encoding="utf-8")
+        if self.server is not None:
+            sources[SERVER] = self.server
+        return sources
+
+
+def _draw_rows(job: Job, rows: int, stream: Stream) -> FloatArray:
+    """Whole records, uniform over the domain."""
+    return job.to_original(2 * stream.uniform(rows, len(job.columns)) - 1)
+
+
+def _split_rows(job: Job, stream: Stream) -> tuple[Tables, Tables]:
+    tables = {party.name: _draw_rows(job, _RECORDS, stream) for party in job.parties}
+    first = job.parties[0].name
+    if job.budget is not None and job.budget.unit is Unit.CLIENT:
+        return {**tables, first: tables[first][:0]}, tables
+    return tables, {**tables, first: np.vstack([tables[first], find_far_outside(job)])}
+
+
+def _split_columns(job: Job, stream: Stream) -> tuple[Tables, Tables]:
+    whole, names = _draw_rows(job, ALIGNED, stream), [column.name for column in job.columns]
+    held = {party.name: [names.index(column.name) for column in job.find_columns(party)] for party in job.parties}
+    tables = {party: whole[:, columns] for party, columns in held.items() if columns}
+    changed = list(tables)[int(stream.integers(len(tables), 1)[0])]
+    other = tables[changed].copy()
+    other[-1] = find_far_outside(job)[held[changed]]
+    return tables, {**tables, changed: other}
