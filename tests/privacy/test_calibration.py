@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloister.errors import BudgetError, ConfigError
+from cloister.privacy import calibration
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.calibration import calibrate, calibrate_gaussian, calibrate_laplace, charge_all, rho_for
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Release
@@ -44,6 +45,15 @@ def test_gaussian_fits_its_budget_and_is_the_least(budget, squared, count, fixed
     less = rounds(DiscreteGaussian(sigma=sigma * (1 - 1e-6)), count, **(shape | {"entries": squared}))
     with pytest.raises(BudgetError):
         charge_all(budget, less, fixed_plan=fixed_plan)
+
+
+def test_the_accountant_has_the_last_word_on_gaussian_noise(monkeypatch):
+    """A wrong formula ends in a refusal, not in too little noise."""
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    calibrate_gaussian(budget, 100, 3)
+    monkeypatch.setattr(calibration, "rho_for", lambda budget: 2 * rho_for(budget))
+    with pytest.raises(BudgetError):
+        calibrate_gaussian(budget, 100, 3)
 
 
 @settings(max_examples=40, deadline=None)
