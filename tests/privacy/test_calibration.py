@@ -47,13 +47,16 @@ def test_gaussian_fits_its_budget_and_is_the_least(budget, squared, count, fixed
         charge_all(budget, less, fixed_plan=fixed_plan)
 
 
-def test_the_accountant_has_the_last_word_on_gaussian_noise(monkeypatch):
+def test_the_accountant_has_the_last_word(monkeypatch):
     """A wrong formula ends in a refusal, not in too little noise."""
     budget = Budget(epsilon=1.0, delta=1e-6)
     calibrate_gaussian(budget, 100, 3)
     monkeypatch.setattr(calibration, "rho_for", lambda budget: 2 * rho_for(budget))
     with pytest.raises(BudgetError):
         calibrate_gaussian(budget, 100, 3)
+    monkeypatch.setattr(calibration, "SLACK", 0.9)
+    with pytest.raises(BudgetError):
+        calibrate_laplace(Budget(epsilon=1.0, delta=0.0), Sensitivity(l1=10, l2_squared=10), 3)
 
 
 @settings(max_examples=40, deadline=None)
