@@ -59,6 +59,14 @@ def test_the_accountant_has_the_last_word(monkeypatch):
         calibrate_laplace(Budget(epsilon=1.0, delta=0.0), Sensitivity(l1=10, l2_squared=10), 3)
 
 
+@pytest.mark.parametrize("start", [2.0**-190, 1.0, 2.0**190])
+def test_a_search_ends_at_the_same_noise_wherever_it_begins(start):
+    found = calibrate(
+        Budget(epsilon=0.5), make_releases=lambda scale: [release(DiscreteLaplace(scale=scale))], start=start
+    )
+    assert found == pytest.approx(2.0, rel=1e-7)
+
+
 @settings(max_examples=40, deadline=None)
 @given(budget=budgets, l1=st.integers(1, 1000), spread=st.floats(0, 1), count=st.integers(1, 100))
 def test_laplace_fits_its_budget_and_is_the_least(budget, l1, spread, count):

@@ -331,3 +331,10 @@ def test_a_record_less_can_make_the_constraints_impossible():
     assert published.rule.contribute(ArrayRecords(chain.rows), chain.start, 1, assignment).shape == (3, 2)
     with pytest.raises(InfeasibleError):
         published.rule.contribute(ArrayRecords(chain.rows[:-1]), chain.start, 1, assignment)
+
+
+@pytest.mark.parametrize("rho", [0.225, 1e-9])
+def test_counts_are_summed_whatever_part_of_the_budget_they_get(rho):
+    """A weight below half a step of the grid would be none."""
+    settings = PublishedSettings(preset="sulloyd", records=100, clusters=2, dimensions=2, parties=2, rho=rho)
+    assert plan_published(settings, Budget(epsilon=1.0)).rule.count_weight >= 1
