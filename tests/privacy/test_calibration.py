@@ -49,11 +49,14 @@ def test_gaussian_fits_its_budget_and_is_the_least(budget, squared, count, fixed
 
 def test_the_accountant_has_the_last_word(monkeypatch):
     """A wrong formula ends in a refusal, not in too little noise."""
-    budget = Budget(epsilon=1.0, delta=1e-6)
+    budget, doubled, fit = Budget(epsilon=1.0, delta=1e-6), Budget(epsilon=2.0, delta=1e-6), calibration.do_fit
     calibrate_gaussian(budget, 100, 3)
     monkeypatch.setattr(calibration, "rho_for", lambda budget: 2 * rho_for(budget))
     with pytest.raises(BudgetError):
         calibrate_gaussian(budget, 100, 3)
+    monkeypatch.setattr(calibration, "do_fit", lambda target, *given, **options: fit(doubled, *given, **options))
+    with pytest.raises(BudgetError):
+        calibrate_gaussian(budget, 100, 3, fixed_plan=True)
     monkeypatch.setattr(calibration, "SLACK", 0.9)
     with pytest.raises(BudgetError):
         calibrate_laplace(Budget(epsilon=1.0, delta=0.0), Sensitivity(l1=10, l2_squared=10), 3)
