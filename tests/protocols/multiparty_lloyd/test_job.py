@@ -173,3 +173,12 @@ def test_evaluation_can_be_left_out_and_survives_few_records():
     few = {name: part[:1] for name, part in PARTS.items()}
     job = make_job(k=5, protocol={"start": None, "initialisation": "random"})
     assert isinstance(run(job, sources=few).evaluation, Evaluation)
+
+
+def test_the_simulated_network_follows_the_seed():
+    times = [
+        run(Setup(job=make_job(), network="regWAN100", seed=seed)).network.simulated_s
+        for seed in (1, 1, 2, None, None)
+    ]
+    assert times[0] == times[1] != times[2]
+    assert times[3] == times[4]  # public numbers: the same for all runs without a seed
