@@ -264,6 +264,13 @@ NAMED: tuple[Named, ...] = (
         _THRESHOLD,
     ),
     Named(
+        "shares of masks with coefficients that everybody knows",
+        "aggregation/own_masks",
+        "holders=members, entropy=entropy)",
+        "holders=members, entropy=__import__('cloister.crypto').crypto.Stream(bytes(32)))",
+        _SECRETS,
+    ),
+    Named(
         "coins of eight bits",
         "lattice/collective",
         "opening = entropy.bytes(TOSS_BYTES)",
