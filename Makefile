@@ -3,13 +3,16 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint types check bench papers shape mutants clean help
+.PHONY: demo test lint types check bench papers shape mutants fuzz faults audit-long clean help
 help:
 	@echo "make demo   three clinics cluster their patients together (a minute)"
 	@echo "make test   lint, types, all tests and the slowest ten (under ten minutes on two cores)"
 	@echo "make bench  the measurements of docs/benchmarks.md"
 	@echo "make shape  the marks of the source tree's shape"
 	@echo "make mutants  plants the known faults and COUNT new ones in a copy of the sources, and tests each (hours)"
+	@echo "make fuzz    damages a million messages in sessions, and ten million at codecs and parsers (tens of minutes)"
+	@echo "make faults  kills processes and fails disks ten thousand times (tens of minutes)"
+	@echo "make audit-long  the audits that take long, a million runs where runs are cheap (hours)"
 	@echo "make papers the papers' figures and tables, quickly (some minutes)"
 
 $(VENV)/base: pyproject.toml
@@ -47,6 +50,19 @@ shape: $(VENV)/test
 mutants: $(VENV)/test
 	$(BIN)/python -m tools.mutants --named
 	$(BIN)/python -m tools.mutants --seed $(or $(SEED),HEAD) --count $(or $(COUNT),150)
+
+# Each of these goes on where its last run stopped: what it did is in build/.
+fuzz: $(VENV)/test
+	@mkdir -p build
+	$(BIN)/python -m bench.fuzz --sessions 1000000 --sealed 100000 --direct 10000000 --out build/fuzz.jsonl
+
+faults: $(VENV)/test
+	@mkdir -p build
+	$(BIN)/python -m bench.faults --ledger 9000 --sessions 1000 --out build/faults.jsonl
+
+audit-long: $(VENV)/test
+	$(BIN)/python -m tools.audit_long
+	$(BIN)/python -m tools.audit_long --table
 
 papers: $(VENV)/test
 	$(BIN)/python -m papers fastlloyd --quick

@@ -21,7 +21,7 @@ from cloister.jobfile import parse_setup
 from cloister.privacy import samplers
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.sessions import alignment, simulate, simulation
-from tests.golden.jobs import JOBS
+from tests.golden.jobs import JOBS, MANY, SHARED, _synopsis
 from tests.golden.tables import write_tables
 
 RUNS = (
@@ -43,7 +43,10 @@ RUNS = (
     "vertical-collective",
     "vertical-threshold",
     "vertical-joint",
+    "shares of masks",
 )
+# With five parties one may leave, so that members give out shares of what makes their masks.
+TEXTS = {**JOBS, "shares of masks": _synopsis(f"{SHARED}\nmin_parties = 4", parties=MANY[:5])}
 # Streams that make no secret: start values of trials, simulated delays.
 PUBLIC_STREAMS = {"plan", "network", "coordinator", "relay"}
 
@@ -97,6 +100,8 @@ def _watch(patch: pytest.MonkeyPatch, drawn: Drawn) -> None:
 
     def share(coefficients: list[int], at: int) -> int:
         value = evaluate(coefficients, at)
+        for coefficient in coefficients[1:]:
+            drawn.note("coefficient of shares", coefficient.to_bytes(33, "little"))
         drawn.note("share", value.to_bytes(33, "little"))
         return value
 
@@ -144,7 +149,7 @@ def _noting_seeded(drawn: Drawn, make: Any, name: str) -> Any:
 
 def _run(name: str, folder: Path) -> Drawn:
     drawn = Drawn()
-    setup = parse_setup(JOBS[name].replace("[run]\nseed = 11\n", ""), folder=folder)
+    setup = parse_setup(TEXTS[name].replace("[run]\nseed = 11\n", ""), folder=folder)
     assert setup.seed is None
     with pytest.MonkeyPatch.context() as patch:
         _watch(patch, drawn)

@@ -221,3 +221,8 @@ def test_the_coordinator_checks_what_it_relays():
             ask.check(1, SealedSeeds(boxes))
     with pytest.raises(RemoteProtocolError, match="SealedSeeds"):
         ask.check(1, Ready())
+
+
+def test_nobody_meets_others_before_its_own_key_was_given_out():
+    with pytest.raises(RemoteProtocolError, match="after our own was given out"):
+        make_holders(2)[1].exchange_with_peers(())

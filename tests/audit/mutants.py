@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from typing import Any
+
+LONG = bool(os.environ.get("CLOISTER_LONG"))
 
 # Runs per input, half to train and half to count, where the mutant costs about four times the claimed rho. Over fresh
 # seeds the mean bound then lies about five deviations above the claim. Half as many runs missed the swapped split at
 # epsilon 0.5 on one seed of twelve.
 QUADRUPLE_COST = {0.5: 160_000, 1.0: 64_000, 3.0: 16_000}
-# A sound release is not flagged whatever the runs: these save time.
-SOUND_RUNS = {0.5: 60_000, 1.0: 32_000, 3.0: 32_000}
+# A sound release is not flagged whatever the runs: fewer save time.
+SOUND_RUNS = dict.fromkeys((0.5, 1.0, 3.0), 1_000_000) if LONG else {0.5: 60_000, 1.0: 32_000, 3.0: 32_000}
 # The same from (epsilon, delta) alone.
 LONG_RUNS = {0.5: 2_000_000, 1.0: 1_000_000, 3.0: 300_000}
 FEW = {0.5: 24_000, 1.0: 8_000, 3.0: 8_000}

@@ -22,6 +22,7 @@ import numpy as np
 
 from cloister.crypto import sealing
 from cloister.errors import CloisterError, RemoteProtocolError
+from cloister.roles import COORDINATOR
 from cloister.wire import Codec, CoordinatorEndpoint, PartyEndpoint
 from tests.hostile.cases import CASES
 from tests.hostile.mutation import Seals, mutate_frame
@@ -84,23 +85,36 @@ class Game:
         Which case, and what decides about the damage; seed None: none.
     most
         How many damaged messages come before a true one, at most.
+    only_boxes
+        Damage only what the hostile party seals for others, and before every message that holds it.
+
+    Attributes
+    ----------
+    codec
+        The protocol's.
+    played
+        What came of it.
+    sent
+        Every true message, with who sent it.
     """
 
-    def __init__(self, name: str, seed: int | None, *, most: int = 4) -> None:
+    def __init__(self, name: str, seed: int | None, *, most: int = 4, only_boxes: bool = False) -> None:
         self._name, self._seed = name, seed
         self._rng = Random(f"{name} {seed}")
         self._session: Playable = CASES[name]()
-        self._codec: Codec = self._session.roles.codec(self._session.agreed)
+        self.codec: Codec = self._session.roles.codec(self._session.agreed)
         self._seals = Seals()
         self._replies: list[bytes] = []
         numbers = list(self._session.numbers)
         self._hostile = self._rng.choice(numbers)
-        self._with_relay = self._rng.random() < 0.5
-        burst = self._rng.random() < 0.5
+        self._with_relay = not only_boxes and self._rng.random() < 0.5
+        burst = not only_boxes and self._rng.random() < 0.5
         self._rate = 0.0 if seed is None else 0.03 if burst else 1.0
         self._most = 8 * most if burst else most
+        self._only_boxes = only_boxes
         self._diverged = self._is_closing = False
         self.played = Played(games=1)
+        self.sent: list[tuple[int, bytes]] = []
 
     def play(self) -> Played:
         """Play it to its end."""
@@ -129,10 +143,10 @@ class Game:
     def _run(self) -> None:
         self._parties = {number: self._session.party(number) for number in self._session.numbers}
         self._endpoints = {
-            number: PartyEndpoint(party, number=number, codec=self._codec, session=SESSION)
+            number: PartyEndpoint(party, number=number, codec=self.codec, session=SESSION)
             for number, party in self._parties.items()
         }
-        self._coordinator = CoordinatorEndpoint(self._session.coordinator(), codec=self._codec, session=SESSION)
+        self._coordinator = CoordinatorEndpoint(self._session.coordinator(), codec=self.codec, session=SESSION)
         while not self._coordinator.finished:
             for number, frame in self._coordinator.frames().items():
                 reply = self._ask(number, frame)
@@ -145,6 +159,7 @@ class Game:
 
     def _ask(self, number: int, frame: bytes) -> bytes | None:
         """Ask a party, after what comes damaged from the relay or from the hostile party."""
+        self.sent.append((COORDINATOR, frame))
         receive = self._endpoints[number].receive
         self._seals.sealer = number
         if self._with_relay or number != self._hostile:
@@ -156,12 +171,13 @@ class Game:
 
     def _answer(self, number: int, reply: bytes) -> None:
         """Answer the coordinator; damaged where the hostile party answers."""
+        self.sent.append((number, reply))
 
         def receive(frame: bytes) -> bytes:
             self._coordinator.receive(number, frame)
             return frame
 
-        if number == self._hostile:
+        if number == self._hostile and not self._only_boxes:
             for damaged, is_sealed in self._damage(reply, sealed_only=False):
                 if self._offer(receive, damaged, is_sealed) is not None:
                     return
@@ -172,7 +188,10 @@ class Game:
         if self._rng.random() >= self._rate:
             return
         for _ in range(self._rng.randrange(1, self._most + 1)):
-            mutated, is_sealed = mutate_frame(frame, self._rng, self._seals, hostile=self._hostile)
+            in_boxes = 1.0 if self._only_boxes else 0.6
+            mutated, is_sealed = mutate_frame(frame, self._rng, self._seals, hostile=self._hostile, in_boxes=in_boxes)
+            if self._only_boxes and not is_sealed:
+                return  # this message holds none
             if mutated != frame and (is_sealed or not sealed_only):
                 yield mutated, is_sealed
 

@@ -104,11 +104,14 @@ class _Cipher:
         return self._cipher.decrypt(nonce, data, extra)
 
 
-def mutate_frame(frame: bytes, rng: Random, seals: Seals, *, hostile: int) -> tuple[bytes, bool]:
-    """Return a damaged frame, and whether the damage is inside a box of the hostile party's."""
+def mutate_frame(frame: bytes, rng: Random, seals: Seals, *, hostile: int, in_boxes: float = 0.6) -> tuple[bytes, bool]:
+    """Return a damaged frame, and whether the damage is inside a box of the hostile party's.
+
+    Where there is such a box it is, with probability ``in_boxes``.
+    """
     message = msgspec.msgpack.decode(frame)
     boxes = [(holder, at) for holder, at in _walk(message) if seals.holds(holder[at], by=hostile)]
-    if boxes and rng.random() < 0.6:
+    if boxes and rng.random() < in_boxes:
         for holder, at in rng.sample(boxes, 1 if rng.random() < 0.8 else len(boxes)):
             holder[at] = seals.reseal(holder[at], rng, by=hostile)
         return msgspec.msgpack.encode(message), True

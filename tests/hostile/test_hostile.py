@@ -9,8 +9,9 @@ import pytest
 from cloister.errors import RemoteProtocolError
 from cloister.protocols.align import AlignParty
 from cloister.protocols.vertical import contents, relayed
-from cloister.wire import CoordinatorEndpoint, PartyEndpoint
+from cloister.wire import CoordinatorEndpoint, PartyEndpoint, codec
 from tests.hostile.cases import CASES
+from tests.hostile.direct import PARSERS, keep_case, try_directly
 from tests.hostile.game import Game, Played, find_true_outcome
 from tests.sessions import SESSION
 
@@ -65,6 +66,26 @@ def test_games_are_games():
     assert total.ended["TooFewPartiesError"] > 1
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_read_without_a_session_around_it_is_read_or_refused(name):
+    total = try_directly(name, seed=1, count=600)
+    assert not total.findings, "\n".join(total.findings)
+    assert 0.5 * total.frames < total.refused < total.frames > 300
+
+
+def test_every_parser_is_tried():
+    tried = {one.what.split(" ")[0] for name in CASES for one in keep_case(name)}
+    assert {f"{parser.__module__}.{parser.__name__}" for parser in PARSERS} <= tried
+
+
+def test_damage_to_boxes_only():
+    total = Played()
+    for seed in range(20):
+        total += Game("vertical, threshold", seed, only_boxes=True).play()
+    assert not total.findings
+    assert total.frames == total.sealed > 50
+
+
 # --- mutants ------------------------------------------------------------------------------------------------------
 
 
@@ -103,3 +124,17 @@ def count_what_is_refused(monkeypatch):
 def test_mutants_are_found(monkeypatch, mutant, name, games):
     mutant(monkeypatch)
     assert play(name, games).findings
+
+
+@pytest.mark.parametrize(
+    ("module", "changed", "name"),
+    [
+        (codec, {"_decode": lambda decoder, data, what: decoder.decode(data)}, "naive"),
+        (contents, {"RemoteProtocolError": ValueError}, "vertical, two parties"),
+    ],
+)
+def test_mutants_are_found_without_a_session(monkeypatch, module, changed, name):
+    keep_case(name)
+    for attribute, value in changed.items():
+        monkeypatch.setattr(module, attribute, value)
+    assert try_directly(name, seed=1, count=600).findings

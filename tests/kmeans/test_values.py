@@ -19,6 +19,15 @@ def test_fold_by_hand() -> None:
     np.testing.assert_allclose(fold(np.array([2.0, 9.0, 12.0, 31.0]), 5.0, 10.0), [8.0, 9.0, 8.0, 9.0])
 
 
+@pytest.mark.parametrize(
+    ("value", "low", "high"), [(28.7, -3.8, -1.3), (-31.3, -3.8, -1.3), (-1.7999999999999998, -4, -1.8)]
+)
+def test_fold_lands_inside_where_rounding_would_not(value: float, low: float, high: float) -> None:
+    """low + (high - low) is more than high by the last bit."""
+    assert low + (high - low) > high
+    assert fold(np.array([value]), low, high).tolist() == [high]
+
+
 def test_truncate_by_hand() -> None:
     assert truncate(np.array([-7.0, 0.3, 2.0]), -1, 1).tolist() == [-1.0, 0.3, 1.0]
 

@@ -1,5 +1,6 @@
 """Relinearisation and levels: the plaintext without the part times s^2, divided exactly, at every level of one key."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -101,6 +102,21 @@ def test_division_agrees_with_the_slow_one(kept, t):
     for before, after in ((batch.masks, lower.masks), (batch.bodies, lower.bodies)):
         wanted = [slow_products.divide(polynomial, q, divisor, t) for polynomial in lift(batch, before)]
         assert lift(lower, after) == wanted
+
+
+@pytest.mark.parametrize("kept", [3, 2])
+@pytest.mark.parametrize("past", [0, 1])
+def test_division_rounds_to_the_nearest_on_both_sides_of_the_middle(kept, past):
+    """What is left over is (P - 1) / 2, or one more, in every coefficient; P is the product of what is dropped."""
+    _, _, batch = encrypt()
+    t, primes = batch.parameters.plaintext_modulus, batch.parameters.primes
+    divisor = math.prod(primes[kept:])
+    constant = np.zeros(batch.parameters.degree, dtype=object)
+    constant[0] = t * (divisor // 2 + past)
+    middle = batch.parameters.ring.forward(np.array([constant % prime for prime in primes], dtype=np.uint32))
+    lower = switch_level(replace(batch, bodies=np.repeat(middle[None], len(batch.bodies), axis=0)), kept)
+    wanted = slow_products.divide(constant.tolist(), batch.parameters.modulus, divisor, t)
+    assert lift(lower, lower.bodies)[0] == wanted
 
 
 @pytest.mark.parametrize("kept", [4, 3, 2, 1])

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloister.errors import BudgetError, ConfigError, LocalProtocolError
+from cloister.privacy import accounting
 from cloister.privacy.accounting import Accountant, Spent, compose_plan
 from cloister.privacy.costs import epsilon_of_rho, rho_of
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Release
@@ -228,3 +229,14 @@ def test_only_what_is_planned_is_taken_in_order_and_once():
     assert accountant.spent().epsilon < compose_plan(plan, BUDGET.delta).epsilon
     with pytest.raises(LocalProtocolError):
         accountant.charge(plan[4])
+
+
+def test_where_two_rules_give_the_same_the_simpler_is_named(monkeypatch):
+    plan = [gaussian(20.0)] * 2
+    with monkeypatch.context() as patch:
+        patch.setattr(accounting, "gaussian_cost_of", lambda listed: None)
+        added = compose_plan(plan, delta=1e-6).epsilon
+    monkeypatch.setattr(accounting, "epsilon_of_gaussian", lambda cost, delta: added)
+    assert "Gaussian curve" not in compose_plan(plan, delta=1e-6).how
+    monkeypatch.setattr(accounting, "epsilon_of_gaussian", lambda cost, delta: 0.999 * added)
+    assert "Gaussian curve" in compose_plan(plan, delta=1e-6).how

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloister.errors import BudgetError, ConfigError
+from cloister.privacy import calibration
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.calibration import calibrate, calibrate_gaussian, calibrate_laplace, charge_all, rho_for
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Release
@@ -44,6 +45,29 @@ def test_gaussian_fits_its_budget_and_is_the_least(budget, squared, count, fixed
     less = rounds(DiscreteGaussian(sigma=sigma * (1 - 1e-6)), count, **(shape | {"entries": squared}))
     with pytest.raises(BudgetError):
         charge_all(budget, less, fixed_plan=fixed_plan)
+
+
+def test_the_accountant_has_the_last_word(monkeypatch):
+    """A wrong formula ends in a refusal, not in too little noise."""
+    budget, doubled, fit = Budget(epsilon=1.0, delta=1e-6), Budget(epsilon=2.0, delta=1e-6), calibration.do_fit
+    calibrate_gaussian(budget, 100, 3)
+    monkeypatch.setattr(calibration, "rho_for", lambda budget: 2 * rho_for(budget))
+    with pytest.raises(BudgetError):
+        calibrate_gaussian(budget, 100, 3)
+    monkeypatch.setattr(calibration, "do_fit", lambda target, *given, **options: fit(doubled, *given, **options))
+    with pytest.raises(BudgetError):
+        calibrate_gaussian(budget, 100, 3, fixed_plan=True)
+    monkeypatch.setattr(calibration, "SLACK", 0.9)
+    with pytest.raises(BudgetError):
+        calibrate_laplace(Budget(epsilon=1.0, delta=0.0), Sensitivity(l1=10, l2_squared=10), 3)
+
+
+@pytest.mark.parametrize("start", [2.0**-190, 1.0, 2.0**190])
+def test_a_search_ends_at_the_same_noise_wherever_it_begins(start):
+    found = calibrate(
+        Budget(epsilon=0.5), make_releases=lambda scale: [release(DiscreteLaplace(scale=scale))], start=start
+    )
+    assert found == pytest.approx(2.0, rel=1e-7)
 
 
 @settings(max_examples=40, deadline=None)

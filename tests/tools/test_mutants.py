@@ -175,6 +175,26 @@ def test_a_verdict_is_that_of_the_tests_that_pass_without_the_mutant(tree, old, 
     assert not copy.root.exists()
 
 
+def test_a_test_whose_name_has_spaces_kills(tree):
+    (tree / "tests/privacy/test_books.py").write_text(
+        dedent("""
+            import pytest
+            from cloister.privacy.books import f
+            @pytest.mark.parametrize("name", ["two parties, shared"])
+            def test_f(name):
+                assert f(1) == 2, "more or less - as in sums"
+        """)
+    )
+    copy = Copy(tree, limit_s=6, wide_s=60)
+    try:
+        verdict = copy.try_mutant(
+            "m", "src/cloister/privacy/books.py", b"def f(a):\n    return a\n", first=["tests/privacy/test_books.py"]
+        )
+    finally:
+        copy.close()
+    assert (verdict.status, verdict.by) == ("killed", "tests/privacy/test_books.py::test_f[two parties, shared]")
+
+
 def test_a_file_that_cannot_be_read_anyway_kills_nothing(tree):
     (tree / "tests/privacy/test_books.py").write_text("import cloister.missing  # privacy.books\n")
     copy = Copy(tree, limit_s=6, wide_s=60)

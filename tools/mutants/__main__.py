@@ -20,6 +20,7 @@ from tools.mutants.trial import Copy, Verdict
 
 ROOT = Path(__file__).parents[2]
 Trial = Callable[[Copy], Verdict]
+_SECRETS = ("tests/test_secrets.py",)
 
 
 def main() -> int:
@@ -81,7 +82,8 @@ def _list_drawn(options: argparse.Namespace) -> Iterator[tuple[str, Trial]]:
         changed = mutant.apply((ROOT / mutant.path).read_bytes())
 
         def try_it(copy: Copy, mutant=mutant, changed=changed) -> Verdict:  # type: ignore[no-untyped-def]
-            return copy.try_mutant(mutant.id, mutant.path, changed, scope=mutant.scope)
+            first = _SECRETS if mutant.operator == "fix_entropy" else ()
+            return copy.try_mutant(mutant.id, mutant.path, changed, scope=mutant.scope, first=first)
 
         yield mutant.id, try_it
 

@@ -45,6 +45,9 @@ _SECRETS = ("tests/test_secrets.py",)
 _STREAM = ("tests/crypto/test_stream.py",)
 _SHARING = ("tests/crypto/test_secret_sharing.py",)
 _DEALING = ("tests/joint_noise/test_dealing.py",)
+_THRESHOLD = ("tests/lattice/test_threshold.py",)
+_ORDER = ("tests/protocols/align/test_leakage.py",)
+_REPLACED = ("tests/protocols/vertical/test_settings.py", "tests/protocols/vertical/test_job.py")
 _SAMPLERS = ("tests/privacy/test_sampler_entropy.py",)
 _BOOKS = ("tests/privacy/test_books.py",)
 _BLOCKS = ("tests/kmeans/test_expression.py",)
@@ -232,6 +235,91 @@ NAMED: tuple[Named, ...] = (
         "Stream.from_seed(bytes(KEY_BYTES), ",
         _DEALING,
     ),
+    Named(
+        "a party's stream is constant",
+        "protocols/vertical/relayed",
+        "Stream(seat.entropy.bytes(32))",
+        "Stream(bytes(32))",
+        ("tests/protocols/vertical/test_relayed.py",),
+    ),
+    Named(
+        "equal coefficients of threshold keys",
+        "lattice/threshold",
+        'key, "share", power, number)',
+        'key, "share", 1, number)',
+        _THRESHOLD,
+    ),
+    Named(
+        "threshold keys of one coefficient",
+        "lattice/threshold",
+        "for power in range(1, threshold)",
+        "for power in range(1, min(2, threshold))",
+        _THRESHOLD,
+    ),
+    Named(
+        "one coefficient for all secrets",
+        "lattice/threshold",
+        'key, "share", power, number)',
+        'key, "share", power, 0)',
+        _THRESHOLD,
+    ),
+    Named(
+        "shares of masks with coefficients that everybody knows",
+        "aggregation/own_masks",
+        "holders=members, entropy=entropy)",
+        "holders=members, entropy=__import__('cloister.crypto').crypto.Stream(bytes(32)))",
+        _SECRETS,
+    ),
+    Named(
+        "coins of eight bits",
+        "lattice/collective",
+        "opening = entropy.bytes(TOSS_BYTES)",
+        "opening = entropy.bytes(1).ljust(TOSS_BYTES, bytes(1))",
+        ("tests/lattice/test_collective.py",),
+    ),
+    Named(
+        "a list in the order of its rows",
+        "protocols/align/party",
+        "Stream(self._entropy.bytes(32)).permutation(len(self._exact_ids))",
+        "np.arange(len(self._exact_ids))",
+        _ORDER,
+    ),
+    Named(
+        "a list in one order for ever",
+        "protocols/align/party",
+        "Stream(self._entropy.bytes(32)).permutation",
+        "Stream(bytes(32)).permutation",
+        _ORDER,
+    ),
+    Named(
+        "sums are revealed repeatedly",
+        "protocols/secfc/holder",
+        "        self._revealed = True\n",
+        "",
+        ("tests/protocols/secfc/test_refusals.py",),
+    ),
+    Named(
+        "pads that do not depend on the responders",
+        "protocols/secfc/holder",
+        '(*context, np.array(responders, dtype="<u2").tobytes())',
+        "context",
+        ("tests/protocols/secfc/test_pads.py",),
+    ),
+    Named(
+        "replacement at the price of adding twice",
+        "protocols/vertical/settings",
+        "max(4 * self.sum_rho, 2 * self.sum_rho + 2 * self.count_rho)",
+        "2 * self.sum_rho + 2 * self.count_rho",
+        _REPLACED,
+    ),
+    Named(
+        "replacement in a codebook at the price of adding",
+        "protocols/vertical/settings",
+        "4 * self.codebooks_rho",
+        "2 * self.codebooks_rho",
+        _REPLACED,
+    ),
+    Named("replacement costs no flood", "protocols/vertical/leakage", " + 4 * settings.flood_rho", "", _REPLACED),
     Named(
         "constant thinning",
         "privacy/samplers",

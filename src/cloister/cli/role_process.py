@@ -164,7 +164,8 @@ class _WaitingRole:
         seated = seat_party(session, seat, own, side, self._table, sampler=sampler, seeded=seeded)
         books, protocol = seated.books, session.protocol
         if books is not None and session.charges is not None:
-            prepay([books], session.charges.prepaid)
+            resumed = self._memory is not None and self._memory.is_resumed
+            prepay([books], session.charges.prepaid, resumed=resumed)
 
         def find(outcome: Mapping[str, int | bool]) -> bytes:
             found = protocol.find(session.agreed, seated.role, SimpleNamespace(**outcome))

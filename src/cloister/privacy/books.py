@@ -173,18 +173,18 @@ def open_books(party: str, *, charges: Charges, ledger: LedgerSession | None) ->
     )
 
 
-def prepay(books: Sequence[Books], releases: Sequence[Release]) -> None:
+def prepay(books: Sequence[Books], releases: Sequence[Release], *, resumed: bool = False) -> None:
     """Charge ledgers for the whole job before its first round, or refuse the job before anyone has paid.
 
     Paid in advance, a job cannot be stopped half-way because another one spent the rest of the cap. What a run that
-    aborts has not released stays spent.
+    aborts has not released stays spent. A session that was ``resumed`` from its journal has paid, or pays now.
 
     Raises
     ------
     AbsentError
         If a party's ledger refuses. Its owner alone is told why: what else was spent is nobody else's business.
     """
-    for pay in (LedgerSession.check_all, LedgerSession.charge_all):
+    for pay in (LedgerSession.resume,) if resumed else (LedgerSession.check_all, LedgerSession.charge_all):
         for book in books:
             if book.ledger is None:
                 continue

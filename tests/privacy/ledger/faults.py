@@ -88,6 +88,11 @@ class Fault:
 
     # The disk as it would be after a power cut.
 
+    def sync_all(self):
+        """What is there before is on the disk."""
+        for path in (self.disk, *self.disk.rglob("*")):
+            (self.sync_folder if path.is_dir() else self.sync_file)(path)
+
     def sync_file(self, path):
         self.data[path.stat().st_ino] = path.read_bytes()
 
@@ -191,6 +196,32 @@ def install(fault):
     fault.kept += [real_open, real_delete, *callbacks]
     vfs.open, vfs.delete = (cast(callback, c_void_p).value for callback in callbacks)
 
+    real_write, real_file_open = os.write, os.open
+
+    def is_file(number):
+        return stat.S_ISREG(os.fstat(number).st_mode)
+
+    def on_python_write(number, data):
+        if not is_file(number):
+            return real_write(number, data)
+        if fault.reach():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        if fault.is_half():
+            real_write(number, bytes(data)[: len(data) // 2])
+            os._exit(KILLED)
+        return real_write(number, data)
+
+    def on_python_open(path, flags, *arguments, **options):
+        is_new = bool(flags & os.O_CREAT) and not Path(path).exists()
+        if is_new and fault.reach():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        number = real_file_open(path, flags, *arguments, **options)
+        if is_new:
+            fault.data.pop(os.fstat(number).st_ino, None)
+        return number
+
+    os.write, os.open = on_python_write, on_python_open
+
     def guard(name):
         real = getattr(os, name)
 
@@ -198,13 +229,14 @@ def install(fault):
             if fault.reach() and name in ("mkdir", "link"):
                 raise OSError(errno.ENOSPC, "No space left on device")
             done = real(*arguments, **options)
-            if name == "fsync" and stat.S_ISDIR(os.fstat(arguments[0]).st_mode):
-                fault.sync_folder(Path(f"/proc/self/fd/{arguments[0]}").readlink())
+            if name == "fsync":
+                path = Path(f"/proc/self/fd/{arguments[0]}").readlink()
+                (fault.sync_file if is_file(arguments[0]) else fault.sync_folder)(path)
             return done
 
         setattr(os, name, guarded)
 
-    for name in ("mkdir", "link", "unlink", "rmdir", "fsync"):
+    for name in ("mkdir", "link", "unlink", "rmdir", "fsync", "ftruncate", "pwrite"):
         guard(name)
 
 

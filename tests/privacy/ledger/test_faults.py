@@ -2,111 +2,31 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 from pathlib import Path
 
 import pytest
 
 from cloister.errors import LedgerError
-from cloister.privacy.ledger import Ledger
-from cloister.privacy.ledger.schema import make_folder
-from tests.privacy.ledger.faults import KILLED, Fault, find_vfs, run_with
-from tests.privacy.ledger.helpers import gaussian, open_session
+from tests.privacy.ledger.faults import KILLED, find_vfs
+from tests.privacy.ledger.scenes import SCENES, check, count_steps, fail_at, fail_once, make_disk, prepare
 
 pytestmark = pytest.mark.skipif(
     find_vfs() is None or not Path("/proc/self/fd").exists(), reason="needs SQLite as a shared library, and /proc"
 )
-OLD = Path(__file__).parent / "fixtures" / "version1.ledger"
-RHO = 0.01
-
-
-def start_anew(folder, acknowledge):
-    """A party's first job, folder and all, and its second."""
-    make_folder(folder / "books")
-    for _ in range(2):
-        with Ledger(folder / "books" / "north.ledger") as ledger:
-            open_session(ledger).charge_all([gaussian(RHO), gaussian(RHO)])
-            acknowledge()
-
-
-def go_on(folder, acknowledge):
-    with Ledger(folder / "books" / "north.ledger", create=False) as ledger:
-        session = open_session(ledger)
-        for _ in range(2):
-            session.charge_all([gaussian(RHO), gaussian(RHO)])
-            acknowledge()
-
-
-def prepare_nothing(folder):
-    folder.mkdir()
-
-
-def prepare_ledger(folder):
-    (folder / "books").mkdir(parents=True)
-    with Ledger(folder / "books" / "north.ledger") as ledger:
-        open_session(ledger).charge_all([gaussian(RHO)] * 3)
-
-
-def prepare_old(folder):
-    (folder / "books").mkdir(parents=True)
-    shutil.copyfile(OLD, folder / "books" / "north.ledger")
-
-
-SCENES = {"anew": (prepare_nothing, start_anew, 0), "on": (prepare_ledger, go_on, 3), "old": (prepare_old, go_on, 6)}
-
-
-def prepare(scene, folder):
-    prepare, work, before = SCENES[scene]
-    prepare(folder)
-    return lambda acknowledge: work(folder, acknowledge), before
-
-
-def count_steps(scene, folder):
-    work, _ = prepare(scene, folder)
-    code, told = run_with(Fault(), work)
-    assert (code, told[:2]) == (0, "++")
-    steps = int(told.rpartition(" ")[2])
-    assert steps > 20, "nothing lies between SQLite and the disk"
-    return steps
-
-
-def check(folder, told, before, at_most=1):
-    """What was acknowledged is there, with at most one transaction more; and the ledger can be used."""
-    acknowledged = told.count("+")
-    path = folder / "books" / "north.ledger"
-    if not path.exists():
-        assert (acknowledged, before) == (0, 0)
-        path.parent.mkdir(parents=True, exist_ok=True)
-    with Ledger(path) as ledger:
-        ledger.verify()
-        charges = ledger.summarise_one(None).charges
-        assert before + 2 * acknowledged <= charges <= before + 2 * (acknowledged + at_most)
-        assert (charges - before) % 2 == 0, "a plan is there whole or not at all"
-        open_session(ledger, session=b"later").charge(gaussian(RHO))
-        assert ledger.summarise_one(None).charges == charges + 1
-    assert not [one for one in path.parent.iterdir() if one.name.endswith("-journal")]
 
 
 @pytest.fixture
 def disk():
-    """A folder in memory, where there is one: thousands of syncs would otherwise wait for a real disk."""
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
-        yield Path(folder)
+    with make_disk() as folder:
+        yield folder
 
 
 def fail_at_each_step(scene, kind, disk, seed=0):
     """Run a scene once for every step that it takes; yields what was left, and what the child had told."""
-    for step in range(1, count_steps(scene, disk / "count") + 1):
-        folder, left = disk / str(step), disk / f"{step}-left"
+    for step in range(1, count_steps(prepare(scene, disk / "count")[0]) + 1):
+        folder = disk / str(step)
         work, before = prepare(scene, folder)
-        fault = Fault(kind=kind, step=step, seed=seed, disk=folder, copy=left)
-        for path in (folder, *folder.rglob("*")):  # what is there before is on the disk
-            (fault.sync_folder if path.is_dir() else fault.sync_file)(path)
-        code, told = run_with(fault, work)
-        yield (left if kind == "cut" else folder), code, told, before
+        yield (*fail_at(step, kind, folder, work, seed), before)
 
 
 @pytest.mark.parametrize("kind", ["kill", "half"])
@@ -154,6 +74,25 @@ def test_what_keeps_the_promise_is_missed_when_it_is_gone(scene, kind, place, br
         assert code == KILLED
         try:
             check(folder, told, before)
+        except (AssertionError, LedgerError):
+            missed += 1
+    assert missed
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_any_work_survives_any_fault(seed, disk):
+    """More of them: ``python -m bench.faults``."""
+    fail_once(seed, disk)
+
+
+@pytest.mark.parametrize("broken", ["PRAGMA synchronous = OFF", "PRAGMA journal_mode = OFF"])
+def test_any_work_would_not_survive_without_what_keeps_the_promise(broken, disk, monkeypatch):
+    monkeypatch.setattr("cloister.privacy.ledger.schema._SYNC_EVERYTHING", broken)
+    missed = 0
+    for seed in range(60):
+        (disk / str(seed)).mkdir()
+        try:
+            fail_once(seed, disk / str(seed))
         except (AssertionError, LedgerError):
             missed += 1
     assert missed

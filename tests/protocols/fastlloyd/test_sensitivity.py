@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from cloister.errors import InfeasibleError
+from cloister.errors import ConfigError, InfeasibleError
 from cloister.kmeans import ConstrainedExclusive, Unconstrained
 from cloister.numeric import FixedPoint
 from cloister.privacy.units import Budget, Sensitivity
@@ -331,3 +331,16 @@ def test_a_record_less_can_make_the_constraints_impossible():
     assert published.rule.contribute(ArrayRecords(chain.rows), chain.start, 1, assignment).shape == (3, 2)
     with pytest.raises(InfeasibleError):
         published.rule.contribute(ArrayRecords(chain.rows[:-1]), chain.start, 1, assignment)
+
+
+@pytest.mark.parametrize("rho", [0.225, 1e-9])
+def test_counts_are_summed_whatever_part_of_the_budget_they_get(rho):
+    """A weight below half a step of the grid would be none."""
+    settings = PublishedSettings(preset="sulloyd", records=100, clusters=2, dimensions=2, parties=2, rho=rho)
+    assert plan_published(settings, Budget(epsilon=1.0)).rule.count_weight >= 1
+
+
+def test_clusters_of_at_least_no_record_are_refused():
+    """A centroid is divided by the least size: it is never 0, not even where there are no records."""
+    with pytest.raises(ConfigError, match="must not be empty"):
+        PublishedSettings(preset="csulloyd", records=0, clusters=2, dimensions=2, parties=2)

@@ -31,6 +31,7 @@ def test_far_groups_are_brought_nearer_and_back():
     assert np.allclose(moved[2] - moved[1], (RECORDS[2] - RECORDS[1]) * relocation.scale)
     assert np.allclose(relocation.move_back(moved), RECORDS)
     assert len(relocation.points) == 4  # the lonely point is dropped
+    assert np.allclose(relocation.moved_points.mean(axis=0), 0)  # around the origin the scale can be largest
 
 
 def test_groups_that_are_near_already_stay():

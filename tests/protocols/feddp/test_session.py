@@ -60,6 +60,19 @@ def test_a_session_finds_what_a_rehearsal_with_the_same_noise_finds(options):
         assert all(releases == rehearsal.releases for releases in charged)
 
 
+def test_a_rehearsal_asks_a_sample_of_its_own_where_no_session_gives_one():
+    session = Session(PARTS, SERVER, sample=3)
+    session.run()
+    rehearsal = rehearse(
+        session.settings,
+        session.records,
+        pipeline=bind_server(SERVER),
+        sampler=ReplayingSampler(session.added_noise()),
+        stream=session.common,
+    )
+    assert np.isfinite(rehearsal.finding.centres).all()
+
+
 def test_with_little_noise_it_finds_the_clusters():
     for epsilon, options in ((200.0, {}), (200.0, {"options": ALL}), (20.0, {"variant": "published"})):
         _, parties = Session(PARTS, SERVER, budget=Budget(epsilon=epsilon, delta=1e-6), **options).run()

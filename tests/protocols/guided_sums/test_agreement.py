@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 
 from cloister.errors import ConfigError, PrecisionError, TooFewPartiesError
+from cloister.jobfile.reader import parse_job
 from cloister.numeric import FixedPoint
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.placement import Local, Shared
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.units import Budget, Unit
 from cloister.protocols.guided_sums import Agreement, GuidedSession, NoBooks, coordinate, envelope_of
+from cloister.protocols.guided_sums.protocol import agree_on_sums
 from cloister.protocols.synopsis import Knobs, Settings
 from cloister.wire.codec import DEFAULT_LIMIT_BYTES
 from tests.protocols.guided_sums import lies
@@ -54,6 +56,18 @@ def test_noise_and_rings_that_do_not_fit_are_refused_before_the_session():
         replace(BASE, ring_bits=32)
     assert BASE.ring.bits == 64
     assert replace(BASE, max_records=2**31).ring.bits == 64
+
+
+@pytest.mark.parametrize(("declared", "agreed"), [("max_records = 900\n", 900), ("", 2**31)])
+def test_the_most_records_are_the_jobs(declared, agreed):
+    """They decide the ring, and so how many bytes travel."""
+    job = parse_job(
+        'name = "a"\n[clusters]\nk = 2\n[budget]\nepsilon = 1.0\ndelta = 1e-6\n[data]\n'
+        + declared
+        + "[columns]\nx = { low = 0, high = 1 }\n"
+        + "".join(f'[[parties]]\nname = "{name}"\n' for name in "abc")
+    )
+    assert agree_on_sums(job, BASE.settings, BASE.directory).max_records == agreed
 
 
 def test_agreements_that_differ_anywhere_have_different_digests():

@@ -12,7 +12,7 @@ from cloister.privacy.accounting import Accountant
 from cloister.privacy.placement import Aggregator, Local
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.units import Budget
-from cloister.protocols.guided_sums.messages import Answer, Finish, Lead, Past, Sign
+from cloister.protocols.guided_sums.messages import Answer, Finish, Lead, Past, Sign, Signed
 from cloister.protocols.guided_sums.statements import Stated
 from cloister.protocols.synopsis import Knobs, Settings, run_synopsis
 from cloister.wire import PartyEndpoint
@@ -195,3 +195,16 @@ def test_whatever_a_coordinator_sends_as_totals_the_leader_goes_on(dimensions, s
                 centres = stop.value.centres
         assert (np.abs(centres) <= 1).all()
         assert len(np.unique(centres, axis=0)) == len(centres)
+
+
+@pytest.mark.parametrize("length", [0, 63, 65, 128])
+def test_a_coordinator_drops_a_party_whose_signature_has_another_length(length):
+    """All signatures travel as one: a byte more or less would spoil those of the others."""
+    table = Table(counting(3))
+    while not table.coordinator.ask.label.startswith("signing"):
+        table.play(1)
+    table.deliver(2, table.parties[2].handle(table.request(2)))
+    with pytest.raises(RemoteProtocolError, match="must sign with"):
+        table.deliver(1, Signed(bytes(length)))
+    assert 1 in table.coordinator.waiting_for()
+    assert 2 not in table.coordinator.waiting_for()

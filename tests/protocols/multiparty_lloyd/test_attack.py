@@ -98,6 +98,15 @@ def test_a_table_that_does_not_clip_is_refuted(monkeypatch):
     assert run_audit(make_job(), attack=1).violates
 
 
+@pytest.mark.parametrize("placement", [{}, {"placement": "shared", "colluding_max": 1}])
+def test_the_score_is_the_exact_likelihood_ratio(placement, monkeypatch):
+    """Noise that happens to be 0 speaks for one input as loudly as for the other: -|v|^2 / 2 sigma^2, and + that."""
+    monkeypatch.setattr(SimulationSampler, "draw", lambda self, mechanism, entries, *_: np.zeros(entries, np.int64))
+    run = prepare_audit(make_job(**placement)).attacks[0].run
+    without, present = (run(side, 1, Stream.from_seed(1, "silent"))[0, 0] for side in Neighbour)
+    assert without == -present < 0
+
+
 def test_audits_are_reproducible():
     first, again = (
         prepare_audit(make_job()).attacks[0].run(Neighbour.WITH, 5, Stream.from_seed(1, "again")) for _ in range(2)

@@ -174,3 +174,11 @@ def test_evaluation_can_be_left_out_and_survives_few_records():
     few = {name: part[:1] for name, part in PARTS.items()}
     job = make_job(k=5, protocol={"start": None, "initialisation": "random"})
     assert isinstance(run(job, sources=few).evaluation, Evaluation)
+
+
+def test_the_simulated_network_follows_the_seed():
+    """Without one, its public numbers are the same in all runs."""
+    setup = Setup(job=make_job(), network="regWAN100")
+    times = [run(setup, seed=seed).network.simulated_s for seed in (1, 1, 2, None, None)]
+    assert times[0] == times[1] != times[2]
+    assert times[3] == times[4]

@@ -116,6 +116,15 @@ def test_no_route_is_refuted(route):
     assert report.rho_lower > 0.2 * report.claim.rho
 
 
+@pytest.mark.parametrize("dimensions", [1, 5, 8])
+def test_the_harmless_records_stand_out_of_the_noise(dimensions):
+    """By so many deviations for each column, of which at least five are counted: then all questions are asked."""
+    settings = prepare_audit(make_job(dimensions=dimensions)).attacks[0].run.__self__.agreed.agreement.settings
+    together = settings.parties * attacks.count_harmless(settings)
+    wanted = attacks._CLEAR * max(5, dimensions) / settings.signal(BUDGET_UNITS)
+    assert wanted <= together <= wanted + settings.parties
+
+
 def test_a_record_far_outside_adds_no_more_than_one_in_the_corner(monkeypatch):
     monkeypatch.setattr(attacks, "GuidedSessions", Rehearsed)
     corner, outside = (

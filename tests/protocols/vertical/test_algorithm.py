@@ -9,6 +9,7 @@ import pytest
 from cloister.crypto import Stream
 from cloister.errors import LocalProtocolError
 from cloister.kmeans import cluster_sums, update_centres
+from cloister.protocols.vertical import algorithm
 from cloister.protocols.vertical.algorithm import StartingPoint, _fill_groups, find_start, refine_centres, run_vertical
 from cloister.protocols.vertical.query import HistogramQuery
 from cloister.protocols.vertical.settings import Knobs
@@ -293,3 +294,25 @@ def test_radii_of_a_random_start_shrink_from_round_to_round():
     assert radii == sorted(radii, reverse=True)
     assert radii[0] <= public.weight_max
     assert query.number == 5
+
+
+def test_only_counts_that_noise_does_not_explain_are_cut_off(monkeypatch):
+    """A cell with all records may show more than n; beyond 16 deviations it does not."""
+    seen = []
+    real = algorithm._estimate_weights
+
+    def note(plausible, noise_std, **options):
+        seen.append((plausible.copy(), noise_std))
+        return real(plausible, noise_std, **options)
+
+    monkeypatch.setattr(algorithm, "_estimate_weights", note)
+    public = make(500, alice=(0,), encrypted=[(1, 2)], clusters=2)
+    asking = run_vertical(public, rehearse(public, mixture(500, 3, 2, seed=1)).codebooks, COMMON)
+    query = next(asking)
+    total = np.zeros(query.length, dtype=np.int64)
+    noise_std = public.total_std(query.sigma)
+    total[:4] = 500 + round(8 * noise_std), 500 + round(99 * noise_std), -round(8 * noise_std), -round(99 * noise_std)
+    asking.send(total)
+    (plausible, _), *_ = seen[-1:]
+    wanted = [total[0], 500 + 16 * noise_std, total[2], -16 * noise_std]
+    assert plausible[:4].tolist() == pytest.approx(wanted)

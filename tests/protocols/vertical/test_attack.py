@@ -218,6 +218,20 @@ def test_a_session_releases_the_exact_totals_and_the_noise_that_was_drawn(option
         assert np.array_equal(total, exact_total(query, records, seen.codebooks) + noise)
 
 
+def test_every_session_of_an_audit_has_keys_of_its_own(monkeypatch):
+    """Otherwise its runs would not be independent of each other."""
+    drawn = []
+    real = attack_module.run_local
+
+    def run_noting(coordinator, parties, **options):
+        drawn.extend(party._private.child("noted").bytes(16) for party in parties)
+        return real(coordinator, parties, **options)
+
+    monkeypatch.setattr(attack_module, "run_local", run_noting)
+    prepare_audit(make_job(**ONE_ROUND)).attacks[KEY_HOLDER].run(Neighbour.WITH, 2, Stream.from_seed(1, "keys"))
+    assert len(drawn) == len(set(drawn)) == 4
+
+
 def read_error_fits(job, runs):
     """What the key holder makes of the low bits of a round's answer, by input."""
     attack = prepare_audit(job).attacks[KEY_HOLDER]

@@ -9,6 +9,7 @@ from cloister.protocols.vertical.messages import Done, Letter, Post, Turn
 from cloister.runtime import Fault, FaultKind
 from tests.protocols.vertical.sessions import TINY, Session, list_steps, same_finding
 from tests.protocols.vertical.tables import mixture
+from tests.sessions import Table as Play
 
 TABLE = mixture(60, 2, 2, seed=5)
 MODELS = {
@@ -35,6 +36,23 @@ def test_a_party_that_is_missed_in_any_step_ends_the_session(model, kind):
         for step in total_steps(make(model), party):
             with pytest.raises(TooFewPartiesError):
                 make(model).run(faults=[Fault(kind, party, step)])
+
+
+@pytest.mark.parametrize("model", ["two-party", "server-aided", "collective"])
+def test_a_relay_must_not_leave_out_a_turn_of_ours(model):
+    """What a party would have checked and paid for there, it must not be made to skip."""
+    for number in make(model).numbers:
+        session = make(model)
+        table = Play(session)
+        first = list_steps(session.agreement, number)[0]
+        due = table.play(first).request(number)
+        schedule = session.agreement.schedule
+        own = [stage for stage, what in enumerate(schedule) if number in what.members]
+        later = own[own.index(due.stage) + 1]
+        party = table.parties[number]
+        with pytest.raises(RemoteProtocolError, match="none of ours left out"):
+            party.handle(Turn(later, tuple(schedule[later].members), (), ()))
+        assert party.handle(due)
 
 
 def test_with_a_threshold_only_absent_key_holders_are_missed_without_harm():

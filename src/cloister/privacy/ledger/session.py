@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cloister.errors import LedgerError
 from cloister.privacy.ledger.cost import Cost
 from cloister.privacy.ledger.entries import Hold, Note, Settle, check_dataset, make_charge, price_release
 from cloister.privacy.ledger.ledger import Ledger, read_clock
@@ -129,6 +130,32 @@ class LedgerSession:
         planned = tuple(releases)
         self._pay(planned)
         self._forget_parents_payments()
+        with self._lock:
+            self._paid.update(planned)
+
+    def resume(self, releases: Iterable[Release]) -> None:
+        """Go on after a kill: what :meth:`charge_all` had charged is not charged again; if nothing was, it is now.
+
+        Only for a session whose journal is at hand: its number alone, which others choose, is no proof of payment.
+
+        Raises
+        ------
+        LedgerError
+            If this session has paid for something else.
+        """
+        planned = tuple(releases)
+        spent = self.spent()
+        if self.seeded or spent == Cost():
+            self.charge_all(planned)
+            return
+        due = Cost()
+        for release in planned:
+            due = due.plus(price_release(release))
+        if due != spent:
+            raise LedgerError(
+                f"{self.ledger.path}: a session that goes on must have paid for exactly this job; it has paid for "
+                "another. This session cannot go on, and what was charged stays charged. Run the job again."
+            )
         with self._lock:
             self._paid.update(planned)
 
