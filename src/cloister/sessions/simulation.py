@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from cloister.columns import scale_to_original
 from cloister.crypto import Identity, make_entropy
 from cloister.data import Table, open_table
 from cloister.errors import ConfigError, LocalProtocolError
@@ -413,9 +414,8 @@ def _make_result(setup: Setup, clustered: _Clustered, evaluation: Evaluation | N
         else NetworkTime(model=setup.network, simulated_s=clustered.run.network_s or 0.0),
         notes=explanation.notes if setup.seed is None else (*explanation.notes, seeded),
         card=explanation.card,
-        cluster_records=finding.cluster_records,
-        cluster_records_noise=finding.cluster_records_noise,
-        released_records=finding.released_records,
+        sizes=finding.sizes,
+        centre_noise=None if finding.centre_noise is None else scale_to_original(finding.centre_noise, job.columns),
         curve=finding.curve,
         codebooks=finding.codebooks,
     )
