@@ -20,6 +20,7 @@ from cloister.columns import Column
 
 WIDTH = 100
 _MOST_DECIMALS = 9
+_ONE_DIGIT_FROM = 3.55  # a deviation from 3.55 to 9.5 units of a place is shown to that place
 _FINER = 2  # digits that are shown of a value with little noise beyond a thousandth of its column's range
 _LARGEST_PLAIN = 1e15
 
@@ -66,15 +67,14 @@ def format_value(value: float, column: Column, noise: float | None = None) -> st
 
 
 def format_uncertain(value: float, deviation: float, *, finest: int = 0) -> str:
-    """Format a value with its standard deviation, which has two significant digits at most.
+    """Format a value with its standard deviation, both rounded to the same place.
 
-    Both are rounded to the same place: the deviation's second digit, or 10^finest if that is coarser. There the
-    deviation is at least 1.
+    The deviation has two significant digits if it begins with 1, 2 or a 3 below 3.55, else one: the rule of the
+    Particle Data Group. No place is finer than 10^finest, where the deviation is at least 1.
     """
     place = finest
     if deviation > 0:
-        place = max(finest, math.floor(math.log10(deviation)) - 1)
-        place += round(deviation / 10.0**place) >= 100  # 99.6 is 100, whose second digit is a place higher
+        place = max(finest, math.floor(math.log10(deviation / _ONE_DIGIT_FROM)))
     step, decimals = 10.0**place, max(0, -place)
     shown = f"{round(value / step) * step:,.{decimals}f}"
     return f"{_strip_sign(shown)} ± {max(1, round(deviation / step)) * step:,.{decimals}f}"

@@ -36,7 +36,7 @@ from cloister.report.sizes import Sizes
 _MOST_ROWS, _MOST_TRIED = 40, 20
 _MOST_PARTIES = 20
 _WORTH_ANOTHER_START = 1.1
-_CELL_WIDTH = 12  # a value, and the blanks around it
+_INDENT, _GAP = 2, 3  # blanks before a table, and between its columns
 _LONGEST_HEADING = 24
 _MOST_NAMED = 10
 
@@ -104,7 +104,8 @@ def _print_centres(result: Result, console: Console) -> None:
     print_heading(console, "Centres, in original units")
     shown = min(len(rows), _MOST_ROWS)
     widths = [max(len(cells[i][j]) for i in range(shown)) for j in range(len(across))]
-    for chosen in _fit_across(across, widths, console.width):
+    room = console.width - _INDENT - max(len(_shorten(row)) for row in [corner, *rows[:shown]])
+    for chosen in _fit_across(across, widths, room):
         table = make_table(corner, *(_shorten(across[j]) for j in chosen))
         for i in range(shown):
             table.add_row(Text(_shorten(rows[i])), *(cells[i][j] for j in chosen))
@@ -150,12 +151,15 @@ def _explain_sizes(sizes: Sizes) -> Iterator[str]:
     """Explain bounds, and say what sizes add up to."""
     if any(cell.startswith(("fewer", "less")) for cell in _format_sizes(sizes)):
         bound = "Fewer than" if sizes.unit == "records" else "Less than"
-        yield f'"{bound}" marks a size lost in the noise: the bound is two deviations above what was seen.'
+        yield (
+            f'"{bound}" marks a size lost in the noise: the bound is two deviations above what was seen. Such a cluster '
+            "may not be there at all, and the ± of its centre may be too small."
+        )
     if sizes.unit == "share":
         yield "How many records there are is lost in the noise."
         return
-    total = f"{sizes.total:,.0f}" if sizes.total_noise == 0 else format_uncertain(sizes.total, sizes.total_noise)
-    rounded = ", but for rounding" if any(sizes.noise) else ""
+    total = format_noisy_count(sizes.total, sizes.total_noise)
+    rounded = ", but for rounding" if any(sizes.noise) and not is_lost(sizes.total, sizes.total_noise) else ""
     yield f"The sizes add up to {total} {choose_noun(sizes.total, 'record')}{rounded}."
 
 
@@ -183,11 +187,11 @@ def _shorten(name: str) -> str:
     return name if len(name) <= _LONGEST_HEADING else name[: _LONGEST_HEADING - 3] + "..."
 
 
-def _fit_across(names: Sequence[str], widths: Sequence[int], width: int) -> Iterator[range]:
-    """Split the first 40 columns into groups that each fit the width beside the rows' names."""
-    start, used, room = 0, 0, width - _LONGEST_HEADING - 4
+def _fit_across(names: Sequence[str], widths: Sequence[int], room: int) -> Iterator[range]:
+    """Split the first 40 columns into groups that each fit the room beside the rows' names."""
+    start, used = 0, 0
     for i, name in enumerate(names[:_MOST_ROWS]):
-        needed = max(_CELL_WIDTH, len(_shorten(name)) + 3, widths[i] + 3)
+        needed = max(len(_shorten(name)), widths[i]) + _GAP
         if i > start and used + needed > room:
             yield range(start, i)
             start, used = i, 0

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from cloister.columns import scale_to_original
 from cloister.crypto import Identity, make_entropy
 from cloister.data import Table, open_table
 from cloister.errors import ConfigError, LocalProtocolError
@@ -415,7 +414,7 @@ def _make_result(setup: Setup, clustered: _Clustered, evaluation: Evaluation | N
         notes=explanation.notes if setup.seed is None else (*explanation.notes, seeded),
         card=explanation.card,
         sizes=finding.sizes,
-        centre_noise=None if finding.centre_noise is None else scale_to_original(finding.centre_noise, job.columns),
+        centre_noise=None if finding.centre_noise is None else job.scale_to_original(finding.centre_noise),
         curve=finding.curve,
         codebooks=finding.codebooks,
     )

@@ -286,13 +286,16 @@ def _fill_card(
     assert job.budget is not None
     declared_records = job.data.records
     records = declared_records if counts is None else float(counts.sum())
+    blur = None if finding.centre_noise is None else float(np.median(finding.centre_noise))
+    if blur is None and records is not None:  # as the text claims, for a cluster of average size
+        blur = plan.blur_centre(max(1.0, records / plan.clusters))
     fewest = min(map(len, outcome.members))
     card = make_card(
         Circumstances(
             estimated_records=records,
             records_noise=None if counts is None else len(counts) ** 0.5 * (plan.count_noise or 0.0),
             declared_records=declared_records,
-            centre_noise=None if finding.centre_noise is None else float(np.median(finding.centre_noise)),
+            centre_noise=blur,
             parties_in_sum=fewest,
             flaw=plan.flaw,
         )
