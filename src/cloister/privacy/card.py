@@ -342,8 +342,8 @@ def _warn_of_noise(circumstances: Circumstances) -> Iterator[str]:
     if moved is None or moved < _MOSTLY_NOISE:
         return
     yield (
-        f"These centres are mostly noise: half of their coordinates deviate by {50 * moved:.0f} % of the column's range "
-        f"or more. {circumstances.remedy}"
+        f"These centres are mostly noise: half of their coordinates deviate by {50 * moved:.0f} % of the column's "
+        f"range or more. {circumstances.remedy}"
     )
 
 

@@ -74,7 +74,7 @@ def format_uncertain(value: float, deviation: float, *, finest: int = 0) -> str:
     """
     place = finest
     if deviation > 0:
-        place = max(finest, math.floor(math.log10(deviation / _ONE_DIGIT_FROM)))
+        place = max(finest, math.floor(math.log10(deviation) - math.log10(_ONE_DIGIT_FROM)))
     step, decimals = 10.0**place, max(0, -place)
     shown = f"{round(value / step) * step:,.{decimals}f}"
     return f"{_strip_sign(shown)} ± {max(1, round(deviation / step)) * step:,.{decimals}f}"

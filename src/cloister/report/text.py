@@ -152,8 +152,8 @@ def _explain_sizes(sizes: Sizes) -> Iterator[str]:
     if any(cell.startswith(("fewer", "less")) for cell in _format_sizes(sizes)):
         bound = "Fewer than" if sizes.unit == "records" else "Less than"
         yield (
-            f'"{bound}" marks a size lost in the noise: the bound is two deviations above what was seen. Such a cluster '
-            "may not be there at all, and the ± of its centre may be too small."
+            f'"{bound}" marks a size lost in the noise: the bound is two deviations above what was seen. Such a '
+            "cluster may not be there at all, and the ± of its centre may be too small."
         )
     if sizes.unit == "share":
         yield "How many records there are is lost in the noise."
