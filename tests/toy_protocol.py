@@ -20,6 +20,7 @@ from cloister.privacy.accounting import Accountant
 from cloister.privacy.books import Charges
 from cloister.privacy.calibration import calibrate_gaussian
 from cloister.privacy.card import Circumstances
+from cloister.privacy.centre_noise import blur_means
 from cloister.privacy.mechanisms import DiscreteGaussian, Release
 from cloister.privacy.placement import Local
 from cloister.privacy.release import NoiseDuty, release
@@ -27,6 +28,7 @@ from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget, LeakageTable, Learns, Row, Sensitivity
 from cloister.protocol import Clustering, Explanation, Finding, placeholder_directory
 from cloister.records import ArrayRecords
+from cloister.report.sizes import fit_sizes
 from cloister.roles import Ask, expect
 from cloister.wire import Array, Codec
 
@@ -118,10 +120,15 @@ class Mean(Clustering[Agreed]):
         return add_up(agreed)
 
     def find(self, agreed, party, outcome):
-        *sums, count = (party.total / GRID.scale).tolist()
-        centre = np.clip(np.array([sums]) / max(count, 1), -1, 1)
+        sums, counts = party.total[None, :-1] / GRID.scale, np.maximum(party.total[-1:] / GRID.scale, 1)
         noise = agreed.release.mechanism.sigma * agreed.parties**0.5 / GRID.scale
-        return Finding(centres=centre, rounds=1, cluster_records=(max(count, 0.0),), cluster_records_noise=noise)
+        variances = blur_means(sums / counts, counts, sum_std=noise, count_variances=noise**2)
+        return Finding(
+            centres=np.clip(sums / counts, -1, 1),
+            rounds=1,
+            sizes=fit_sizes(counts, np.array([noise**2])),
+            centre_noise=np.sqrt(variances),
+        )
 
     def explain(self, job, agreed, finding, outcome, make_card):
         card = make_card(Circumstances(parties_in_sum=agreed.parties))

@@ -175,6 +175,12 @@ def to_unit(values: ArrayLike, columns: Sequence[Column]) -> FloatArray:
     return unit
 
 
+def scale_to_original(lengths: ArrayLike, columns: Sequence[Column]) -> FloatArray:
+    """Map lengths along the columns of [-1, 1]^d, such as deviations, to original units."""
+    scaled: FloatArray = np.asarray(lengths, dtype=np.float64) * (column_highs(columns) - column_lows(columns)) / 2
+    return scaled
+
+
 def to_original(points: ArrayLike, columns: Sequence[Column]) -> FloatArray:
     """Map points of [-1, 1]^d back to original units."""
     low, high = column_lows(columns), column_highs(columns)

@@ -37,6 +37,7 @@ from cloister.privacy.release import NoiseDuty
 from cloister.privacy.units import LeakageTable
 from cloister.records import FloatArray, IntArray, Records
 from cloister.report.result import CellBook, KChoice
+from cloister.report.sizes import Sizes
 from cloister.roles import Coordinator, Party, Seat
 from cloister.wire import Codec
 
@@ -150,8 +151,11 @@ class Finding:
         (k, d) in [-1, 1]^d.
     rounds
         Rounds of Lloyd's algorithm.
-    cluster_records, cluster_records_noise, released_records, curve
+    sizes, curve
         As in ``report.result.Result``.
+    centre_noise
+        (k, d), in unit scaling: the standard deviations of what noise does to the centres; None where it is not known.
+        It follows from what was released and from public scales of noise alone.
     codebooks
         Where columns are split: the cells of each encrypted party.
     details
@@ -160,9 +164,8 @@ class Finding:
 
     centres: FloatArray = field(repr=False)
     rounds: int
-    cluster_records: tuple[float, ...] = ()
-    cluster_records_noise: float | None = None
-    released_records: float | None = None
+    sizes: Sizes | None = None
+    centre_noise: FloatArray | None = field(default=None, repr=False)
     curve: tuple[KChoice, ...] = ()
     codebooks: tuple[CellBook, ...] = ()
     details: Any = None

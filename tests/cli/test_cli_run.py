@@ -54,9 +54,15 @@ def test_a_job_without_a_protocol_is_private(invoke: Invoke, job_file: Path) -> 
     assert result.card is not None
     assert result.card.private
     assert (result.card.budget_epsilon, result.card.budget_delta) == (4.0, 1e-6)
-    assert len(result.cluster_records) == 2
+    assert len(result.sizes.clusters) == 2
     text = " ".join(done.stdout.split())
-    for words in ("Privacy card", "Who could remove it", "Sizes carry noise", "protocol synopsis", "adds a share"):
+    for words in (
+        "Privacy card",
+        "Who could remove it",
+        "± is one standard deviation",
+        "protocol synopsis",
+        "adds a share",
+    ):
         assert words in text
     assert "WARNING" not in text, "the parties add the noise"
     assert "unit scaling, where a column runs" not in done.stdout, "rounds of a synopsis have scales of their own"

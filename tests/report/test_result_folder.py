@@ -22,7 +22,9 @@ from cloister.errors import ConfigError
 from cloister.report import folder as folder_module
 from cloister.report.folder import check_destination, read_result, write_result
 from cloister.report.result import Evaluation, KChoice, Learned, PartyTraffic, Result
+from cloister.report.sizes import Sizes, fit_sizes
 
+SIZES = {"unit": "records", "clusters": [1.0, 2.0, 3.0, 4.0], "noise": [0.5] * 4, "total": 10.0, "total_noise": 1.0}
 words = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12)
 counts = st.integers(0, 2**60)
 
@@ -41,12 +43,14 @@ def results(draw: Any) -> Result:
         messages_received=counts,
         rounds_missed=counts,
     )
-    sizes = draw(st.just(()) | st.tuples(*[st.floats(0, 1e300)] * k))
+    sizes = draw(st.lists(st.floats(0, 1e300), min_size=k, max_size=k))
+    noise = draw(st.lists(st.floats(0, 1e300), min_size=k, max_size=k))
+    unit, total_noise = draw(st.sampled_from(["records", "share"])), draw(st.floats(0, 1e300))
+    known = Sizes(unit=unit, clusters=tuple(sizes), noise=tuple(noise), total=sum(sizes), total_noise=total_noise)
     tried = draw(st.lists(st.builds(KChoice, k=st.integers(1, 9), loss=st.floats(0, 1e300), score=numbers), max_size=3))
     return make_result(
-        cluster_records=sizes,
-        cluster_records_noise=draw(st.none() | st.floats(0, 1e300)),
-        released_records=draw(st.none() | st.floats(0, 1e300)),
+        sizes=draw(st.none() | st.just(known)),
+        centre_noise=draw(st.none() | arrays(np.float64, (k, d), elements=st.floats(0, 1e300))),
         curve=(*tried, KChoice(k=k, loss=0.5, score=1.0)) if tried else (),
         columns=tuple(Column(name=name, low=draw(st.floats(-9, 0)), high=draw(st.floats(1, 9))) for name in names),
         centres=draw(arrays(np.float64, (k, d), elements=numbers)),
@@ -61,7 +65,8 @@ def results(draw: Any) -> Result:
 
 def as_values(result: Result) -> dict[str, Any]:
     values = msgspec.structs.asdict(result)
-    return values | {"centres": result.centres.tobytes(), "shape": result.centres.shape}
+    rows = {"centres": result.centres.tobytes(), "shape": result.centres.shape}
+    return values | rows | {"centre_noise": None if result.centre_noise is None else result.centre_noise.tolist()}
 
 
 @settings(max_examples=60, deadline=None)
@@ -76,19 +81,25 @@ def test_the_folder_holds_two_files_that_others_can_read(tmp_path: Path) -> None
     folder = write_result(make_result(), tmp_path / "deep" / "r", picture=b"png")
     assert sorted(path.name for path in folder.iterdir()) == ["centres.npz", "picture.png", "result.json"]
     document = json.loads((folder / "result.json").read_text())
-    assert (document["schema"], document["k"], document["columns"][0]["name"]) == (1, 4, "age")
+    assert (document["schema"], document["k"], document["columns"][0]["name"]) == (2, 4, "age")
     with np.load(folder / "centres.npz") as arrays_:
         np.testing.assert_array_equal(arrays_["centres"], CENTRES)
         assert arrays_["columns"].tolist() == ["age", "systolic_bp", "bmi", "hba1c"]
     assert [path.name for path in folder.parent.iterdir()] == ["r"]
 
 
-def test_a_folder_from_before_sizes_were_released_is_read(tmp_path: Path) -> None:
+def test_a_folder_of_the_first_schema_is_read_without_its_sizes(tmp_path: Path) -> None:
+    """They did not add up to their total, and some were in another unit than their noise."""
     folder = write_result(make_result(), tmp_path / "r")
-    change_json(cluster_records="gone", cluster_records_noise="gone", released_records="gone", curve="gone")(folder)
+    old = {"cluster_records": [10.0, 20.0, 3.0, 0.0], "cluster_records_noise": 60.0, "released_records": 30.0}
+    change_json(schema=1, **old, sizes="gone", centre_noise="gone", curve="gone")(folder)
     read = read_result(folder)
-    assert (read.cluster_records, read.cluster_records_noise, read.released_records) == ((), None, None)
-    assert read.curve == ()
+    assert (read.sizes, read.centre_noise, read.curve) == (None, None, ())
+    np.testing.assert_array_equal(read.centres, CENTRES)
+    change_json(schema=2)(folder)
+    change_json(**old)(folder)
+    with pytest.raises(ConfigError, match="cluster_records"):
+        read_result(folder)
 
 
 def test_an_earlier_result_is_replaced_only_when_asked_for(tmp_path: Path) -> None:
@@ -174,13 +185,13 @@ def make_bomb(folder: Path) -> None:
         (lambda folder: (folder / "result.json").write_text("{"), "complete Cloister result"),
         (lambda folder: (folder / "result.json").write_text("[1]"), "complete Cloister result"),
         (
-            lambda folder: (folder / "result.json").write_bytes(b'{"schema": 1, "name": "\xff"}'),
+            lambda folder: (folder / "result.json").write_bytes(b'{"schema": 2, "name": "\xff"}'),
             "complete Cloister result",
         ),
         (lambda folder: (folder / "result.json").write_text('{"x": ' + "[" * 100_000), "complete Cloister result"),
         (lambda folder: (folder / "centres.npz").write_bytes(b"PK"), "unchanged NumPy archive"),
-        (change_json(schema=2), "schema 1; got 2. Update Cloister"),
-        (change_json(schema=0), "schema 1; got 0. It was not"),
+        (change_json(schema=3), "schema 2; got 3. Update Cloister"),
+        (change_json(schema=0), "schema 2; got 0. It was not"),
         (change_json(schema="gone"), "complete Cloister result"),
         (change_json(rounds="gone"), "complete Cloister result.*rounds"),
         (change_json(rounds=-1), "complete Cloister result.*rounds"),
@@ -192,9 +203,13 @@ def make_bomb(folder: Path) -> None:
         (change_json(centres=[[1.0, 2, 3, 4]] * 4), "differ.*centres"),
         (change_json(k=5), "k = 5 with 4 centres"),
         (change_json(columns=[{"name": "a", "low": 2, "high": 1}] * 4), "complete Cloister result"),
-        (change_json(cluster_records=[1.0, 2.0]), "4 sizes; got 2"),
-        (change_json(cluster_records_noise=-1.0), "cluster_records_noise must be"),
-        (change_json(released_records=-1.0), "released_records must be"),
+        (change_json(sizes=SIZES | {"clusters": [7.0, 3.0], "noise": [0.0, 0.0]}), "of 4 clusters; got 2"),
+        (change_json(sizes=SIZES | {"noise": [0.0, 0.0]}), "noise of each of 4 clusters; got 2"),
+        (change_json(sizes=SIZES | {"clusters": [1.0, 1.0, 1.0, 1.0]}), "add up to their total"),
+        (change_json(sizes=SIZES | {"clusters": [-1.0, 2.0, 1.0, 1.0]}), "complete Cloister result.*clusters"),
+        (change_json(sizes=SIZES | {"unit": "people"}), "complete Cloister result.*unit"),
+        (change_json(centre_noise=[[1.0, 2, 3, 4]] * 3), "the centres' shape"),
+        (change_json(centre_noise=[[-1.0, 2, 3, 4]] * 4), "at least 0"),
         (change_json(curve=[{"k": 3, "loss": 1.0, "score": 1.0}]), "chosen k, 4"),
         (change_json(curve=[{"k": 4, "loss": 1.0}]), "complete Cloister result.*score"),
         (change_json(created="yesterday"), "ISO 8601"),
@@ -261,9 +276,10 @@ def test_a_pickle_is_never_loaded(tmp_path: Path) -> None:
         ({"centres": CENTRES[0]}, "shape"),
         ({"centres": np.full((4, 4), np.nan)}, "finite; got 16"),
         ({"rounds": -1}, "rounds"),
-        ({"cluster_records": (1.0, 2.0, 3.0)}, "4 sizes; got 3"),
-        ({"cluster_records": (1.0, 2.0, 3.0, -1.0)}, r"cluster_records\[3\]"),
-        ({"released_records": float("inf")}, "released_records"),
+        ({"sizes": fit_sizes(np.ones(3), np.ones(3))}, "of 4 clusters; got 3"),
+        ({"centre_noise": CENTRES[:3]}, "the centres' shape"),
+        ({"centre_noise": np.full((4, 4), np.inf)}, "finite"),
+        ({"centre_noise": np.full((4, 4), -1.0)}, "at least 0"),
         ({"curve": (KChoice(k=3, loss=1.0, score=1.0),)}, "chosen k, 4"),
         ({"curve": (KChoice(k=4, loss=float("nan"), score=1.0),)}, "loss of k = 4"),
         ({"curve": (KChoice(k=4, loss=1.0, score=float("inf")),)}, "scores of curve"),
@@ -285,6 +301,11 @@ def test_a_result_does_not_change_with_the_array_it_came_from() -> None:
     assert result.centres[0, 0] == 33
     with pytest.raises(ValueError, match="read-only"):
         result.centres[0, 0] = 1
+    noise = CENTRES.copy()
+    result = make_result(centre_noise=noise)
+    noise[0, 0] = -1
+    assert result.centre_noise is not None
+    assert result.centre_noise[0, 0] == 33
 
 
 def test_totals_count_both_directions() -> None:

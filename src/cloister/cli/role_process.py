@@ -172,9 +172,8 @@ class _WaitingRole:
             charged = () if books is None else tuple(one.name for one in books.accountant.spent().releases)
             report = PartyReport(charged=charged)
             if found is not None:
-                report = msgspec.structs.replace(
-                    report, centres=Array.of(found.centres), cluster_records=found.cluster_records
-                )
+                sizes = () if found.sizes is None else found.sizes.clusters
+                report = msgspec.structs.replace(report, centres=Array.of(found.centres), cluster_records=sizes)
             return msgspec.msgpack.encode(report)
 
         codec = protocol.codec(session.agreed)

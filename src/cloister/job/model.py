@@ -22,7 +22,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from cloister.columns import Column, to_original, to_unit
+from cloister.columns import Column, scale_to_original, to_original, to_unit
 from cloister.job.options import Options, join_or, known_options, make_options
 from cloister.job.refusals import KeyPath, check_fields, check_integer, check_number, check_text, refuse, show_value
 from cloister.privacy.units import Budget
@@ -159,6 +159,10 @@ class Job:
     def to_original(self, points: FloatArray) -> FloatArray:
         """Map points from [-1, 1]^d to original units."""
         return to_original(points, self.columns)
+
+    def scale_to_original(self, lengths: FloatArray) -> FloatArray:
+        """Map lengths along the columns of [-1, 1]^d to original units."""
+        return scale_to_original(lengths, self.columns)
 
     @cached_property
     def digest(self) -> bytes:

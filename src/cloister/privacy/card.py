@@ -29,9 +29,8 @@ EPSILON_WEAK = 10.0
 """Above, a promise is practically none: exp(10) is 22,026."""
 VALUES_CHANGED = "the values of one record changed"
 """How neighbours differ where everybody knows which records take part."""
-_MOSTLY_NOISE = 0.25
+_MOSTLY_NOISE = 0.2  # a tenth of the range of a column that runs from -1 to 1
 _SEEN = 3.0  # standard deviations above which a number of records is one
-_WHOLE_RANGE = 2.0  # of a column that runs from -1 to 1
 
 
 class CardRelease(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -141,7 +140,8 @@ class Circumstances:
     parties
         How many take part, where a unit is all records of one.
     centre_noise
-        By how much noise moves a coordinate of a centre of average size in a round, where a column runs from -1 to 1.
+        The median of the standard deviations of what noise does to the centres' coordinates, where a column runs from
+        -1 to 1.
     remedy
         What to do about much noise: it depends on the protocol and the unit.
     shares_missing
@@ -331,7 +331,7 @@ def _warn_of_delta(spent: Spent, circumstances: Circumstances) -> Iterator[str]:
 
 
 def _warn_of_noise(circumstances: Circumstances) -> Iterator[str]:
-    """Centres that noise moves by an eighth of the range or more say little about the records."""
+    """Centres that noise moves by a tenth of the range or more say little about the records."""
     moved, records, deviation = circumstances.centre_noise, circumstances.estimated_records, circumstances.records_noise
     if records is not None and deviation is not None and records < _SEEN * deviation:
         yield (
@@ -339,14 +339,11 @@ def _warn_of_noise(circumstances: Circumstances) -> Iterator[str]:
             f"{max(records, 0.0):,.0f}, is lost in its own noise, ±{deviation:,.0f}. {circumstances.remedy}"
         )
         return
-    if moved is None or moved <= _MOSTLY_NOISE:
+    if moved is None or moved < _MOSTLY_NOISE:
         return
-    far = f"about {moved:.2g}, where a column runs from -1 to 1"
-    if moved > _WHOLE_RANGE:
-        far = "more than the whole range of a column"
     yield (
-        "These centres are mostly noise: in a round it moves a coordinate of a centre of average size by "
-        f"{far}. {circumstances.remedy}"
+        f"These centres are mostly noise: half of their coordinates deviate by {50 * moved:.0f} % of the column's "
+        f"range or more. {circumstances.remedy}"
     )
 
 

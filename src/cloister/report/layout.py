@@ -1,7 +1,7 @@
 """The layout of reports: headings, lines and tables; numbers with their significant digits and the right noun.
 
-Coloured on a terminal, plain text elsewhere. A centre is shown to a thousandth of the column's range, a noisy count to
-three digits.
+Coloured on a terminal, plain text elsewhere. A number with noise is shown with two digits of the noise's deviation at
+most and itself to the same place; a centre without, to a thousandth of its column's range.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from cloister.columns import Column
 
 WIDTH = 100
 _MOST_DECIMALS = 9
+_ONE_DIGIT_FROM = 3.55  # a deviation from 3.55 to 9.5 units of a place is shown to that place
+_FINER = 2  # digits that are shown of a value with little noise beyond a thousandth of its column's range
 _LARGEST_PLAIN = 1e15
 
 
@@ -54,13 +56,33 @@ def print_table(console: Console, table: Table) -> None:
     console.print(Padding(table, (0, 0, 0, 2), expand=False))
 
 
-def format_value(value: float, column: Column) -> str:
-    """Format a value of a column in original units, to about a thousandth of the column's range."""
+def format_value(value: float, column: Column, noise: float | None = None) -> str:
+    """Format a value of a column in original units, to about a thousandth of the column's range; with noise, to its."""
     decimals = 3 - math.floor(math.log10(column.high - column.low))
-    if decimals > _MOST_DECIMALS or abs(value) >= _LARGEST_PLAIN:
-        return f"{value:.4g}"
-    text = f"{value:,.{max(0, decimals)}f}"
-    return text.removeprefix("-") if not text.strip("-0.") else text
+    if decimals > _MOST_DECIMALS or max(abs(value), noise or 0.0) >= _LARGEST_PLAIN:
+        return f"{value:.4g}" if noise is None else f"{value:.4g} ± {noise:.2g}"
+    if noise is not None:
+        return format_uncertain(value, noise, finest=-max(0, decimals + _FINER))
+    return _strip_sign(f"{value:,.{max(0, decimals)}f}")
+
+
+def format_uncertain(value: float, deviation: float, *, finest: int = 0) -> str:
+    """Format a value with its standard deviation, both rounded to the same place.
+
+    The deviation has two significant digits if it begins with 1, 2 or a 3 below 3.55, else one: the rule of the
+    Particle Data Group. No place is finer than 10^finest, where the deviation is at least 1.
+    """
+    place = finest
+    if deviation > 0:
+        place = max(finest, math.floor(math.log10(deviation) - math.log10(_ONE_DIGIT_FROM)))
+    step, decimals = 10.0**place, max(0, -place)
+    shown = f"{round(value / step) * step:,.{decimals}f}"
+    return f"{_strip_sign(shown)} ± {max(1, round(deviation / step)) * step:,.{decimals}f}"
+
+
+def _strip_sign(text: str) -> str:
+    """Remove the sign of a zero."""
+    return text if text.strip("-0.,") else text.removeprefix("-")
 
 
 def format_count(count: float) -> str:
@@ -69,18 +91,24 @@ def format_count(count: float) -> str:
     return f"{round(count / step) * step:,}"
 
 
-def format_noisy_count(count: float, deviation: float | None, most: float | None = None) -> str:
+def format_noisy_count(count: float, deviation: float, most: float = math.inf) -> str:
     """Format a noisy count with the standard deviation of its noise, or a bound if it is lost in the noise.
 
     Below two deviations the true count may well be zero. It is then hardly more than two deviations above what was
-    seen, and not above ``most``.
+    seen, and not above ``most``. The bound has two digits and is rounded up, so that it is above what was seen.
     """
-    if deviation is None:
-        return f"about {format_count(count)}"
-    if count < 2 * deviation:
-        bound = count + 2 * deviation
-        return f"fewer than {format_count(max(1.0, bound if most is None else min(bound, most)))}"
-    return f"{format_count(count)} ± {format_count(max(deviation, 1.0))}"
+    if deviation == 0:
+        return f"{count:,.0f}"
+    if not is_lost(count, deviation):
+        return format_uncertain(count, deviation)
+    bound = max(count, min(count + 2 * deviation, most), 1.0)
+    step = 10 ** max(0, math.floor(math.log10(bound)) - 1)
+    return f"fewer than {(math.floor(bound / step) + 1) * step:,}"
+
+
+def is_lost(size: float, deviation: float) -> bool:
+    """Whether noise may well be all there is of a size."""
+    return deviation > 0 and size < 2 * deviation
 
 
 def format_number(value: float, digits: int = 6) -> str:

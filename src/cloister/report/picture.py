@@ -1,4 +1,4 @@
-"""The picture of a result: where the centres are, and their profiles.
+"""The picture of a result: where the centres are, how much of that is noise, and their profiles.
 
 A picture of records discloses them, so records are drawn only if they are passed in.
 """
@@ -16,7 +16,7 @@ from scipy.spatial.distance import pdist
 from cloister.columns import Column, to_unit
 from cloister.errors import ConfigError, MissingExtraError
 from cloister.records import FloatArray
-from cloister.report.layout import format_number, format_quantity, format_value
+from cloister.report.layout import format_number, format_quantity, format_value, is_lost
 from cloister.report.result import Result
 
 if TYPE_CHECKING:
@@ -34,6 +34,9 @@ _MOST_TICKS, _MOST_KS = 30, 12
 _LONGEST_TICK = 9  # characters; five such labels fit side by side
 _CANDIDATES = 12
 _MOST_COMPARED = 500
+_MOST = 0.5  # of all coordinates
+_BESIDE_MARKER = 0.025  # of a column's range: a longer bar shows beside its centre's marker
+_MOST_ROWS_WITH_NOISE, _MOST_COLUMNS_WITH_NOISE = 8, 5
 
 
 def draw_picture(result: Result, *, records: FloatArray | None = None) -> bytes:
@@ -75,7 +78,7 @@ def draw_picture(result: Result, *, records: FloatArray | None = None) -> bytes:
     _draw_profiles(figure, profiles, result)
     for axes in others:
         _draw_curve(axes, result)
-    shown = "; the records drawn are not" if records is not None and result.card is not None else ""
+    shown = "; the records drawn are not private" if records is not None and result.card is not None else ""
     figure.suptitle(_title(result) + shown, fontsize=10, x=0.01, ha="left", fontweight="bold", parse_math=False)
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=_DPI, metadata={"Software": None})
@@ -97,10 +100,16 @@ def _title(result: Result) -> str:
         promise = f"differentially private, epsilon {format_number(card.epsilon, 3)}"
         if card.is_weak:
             promise += ", which PROMISES PRACTICALLY NOTHING"
-        if any("mostly noise" in warning for warning in card.warnings):
-            promise += ", MOSTLY NOISE"
     centres, parties = format_quantity(result.k, "centre"), format_quantity(len(result.parties), "party", "parties")
-    return f"{result.name}: {centres}, {parties}; {promise}"
+    return f"{result.name}: {centres}, {parties}; {promise}{_name_mostly_noise(result)}"
+
+
+def _name_mostly_noise(result: Result) -> str:
+    """Say whether the centres are mostly noise, or how many of them are in some column or by their size."""
+    if result.mostly_noise.mean() >= _MOST:
+        return "; MOSTLY NOISE"
+    lost = int((result.mostly_noise.any(axis=1) | _find_lost_sizes(result)).sum())
+    return f"; {lost:,} OF {result.k:,} CENTRES MAY BE NOISE" if lost else ""
 
 
 def choose_columns(centres: FloatArray) -> tuple[int, int]:
@@ -127,10 +136,13 @@ def _draw_centres(axes: Axes, result: Result, records: FloatArray | None) -> Non
     numbered = result.k <= _MOST_NUMBERED
     size = 230 if numbered else 40
     edge = 1.6 if numbered else 0.6
-    axes.scatter(result.centres[:, x], heights, s=size, c=colours, edgecolors="white", linewidths=edge, zorder=3)
+    lost = result.mostly_noise[:, [x, y]].any(axis=1) | _find_lost_sizes(result)
+    faces, edges = np.where(lost[:, None], 1.0, colours), np.where(lost[:, None], colours, 1.0)
+    axes.scatter(result.centres[:, x], heights, s=size, c=faces, edgecolors=edges, linewidths=edge, zorder=3)
+    shows_noise = _draw_noise(axes, result, x, None if flat else y, colours)
     if numbered:
         for j, (at_x, at_y) in enumerate(zip(result.centres[:, x], heights, strict=True)):
-            ink = _choose_ink(colours[j])
+            ink = _choose_ink(faces[j])
             label = axes.annotate(str(j), (at_x, at_y), ha="center", va="center", color=ink, fontsize=9, zorder=4)
             label.set_fontweight("bold")
     axes.set_xlim(*_widen_bounds(result.columns[x]))
@@ -144,11 +156,35 @@ def _draw_centres(axes: Axes, result: Result, records: FloatArray | None) -> Non
         _set_ticks(axes.yaxis, result.columns[y])
         axes.set_ylabel(_escape(result.columns[y].name))
     shown = "no records drawn" if records is None else f"{format_quantity(len(records), 'record')} drawn"
-    title = f"Centres within the public bounds ({shown})"
-    axes.set_title(f"{title}\n{_explain_columns(result)}".rstrip(), fontsize=10, loc="left")
+    noise = ["bars: ± of the noise"] * shows_noise + ["hollow: may be noise"] * bool(lost.any())
+    lines = [f"Centres within the public bounds ({shown})", _explain_columns(result), "; ".join(noise).capitalize()]
+    axes.set_title("\n".join(filter(None, lines)), fontsize=10, loc="left")
     axes.grid(color="#E6E6E6", linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+def _find_lost_sizes(result: Result) -> Any:
+    """Return which clusters' sizes are lost in the noise: such a cluster may not be there at all."""
+    sizes = result.sizes
+    return np.zeros(result.k, dtype=bool) if sizes is None else list(map(is_lost, sizes.clusters, sizes.noise))
+
+
+def _draw_noise(axes: Axes, result: Result, x: int, y: int | None, colours: Any) -> bool:
+    """Draw a bar of one standard deviation each way where it shows beside the marker; return whether one does."""
+    if result.centre_noise is None:
+        return False
+    drawn = False
+    for j, centre in enumerate(result.centres):
+        for column in (x,) if y is None else (x, y):
+            noise, bounds = result.centre_noise[j, column], result.columns[column]
+            if noise < _BESIDE_MARKER * (bounds.high - bounds.low):
+                continue
+            along = "xerr" if column == x else "yerr"
+            at = (centre[x], 0.0 if y is None else centre[y])
+            axes.errorbar(*at, **{along: noise}, color=colours[j], capsize=3, elinewidth=1.2, zorder=2)
+            drawn = True
+    return drawn
 
 
 def _explain_columns(result: Result) -> str:
@@ -186,16 +222,24 @@ def _widen_bounds(column: Column) -> tuple[float, float]:
 
 def _draw_profiles(figure: Figure, axes: Axes, result: Result) -> None:
     """Draw each centre as a row, coloured by its position between the bounds, with values in original units."""
+    from matplotlib.patches import Rectangle  # noqa: PLC0415 (optional)
+
     k, d = result.centres.shape
     share = (to_unit(result.centres, result.columns) + 1) / 2
     image = axes.imshow(share, aspect="auto", cmap="Blues", vmin=-0.08, vmax=1.15, interpolation="nearest")
     annotated = k * d <= _MOST_ANNOTATED and d <= 10 and k <= 16
+    lost = result.mostly_noise
+    for j, i in np.argwhere(lost).tolist():
+        axes.add_patch(Rectangle((i - 0.5, j - 0.5), 1, 1, fill=False, hatch="///", edgecolor=_FAINT, linewidth=0))
     if annotated:
         for j in range(k):
-            for i, column in enumerate(result.columns):
+            for i in range(d):
                 ink = "white" if share[j, i] > 0.68 else "black"
-                text = format_value(float(result.centres[j, i]), column)
-                axes.text(i, j, text, ha="center", va="center", color=ink, fontsize=10 if d <= 6 else 8)
+                text = axes.text(i, j, _label_cell(result, j, i), ha="center", va="center", color=ink)
+                text.set_fontsize(10 if d <= 6 else 8)
+                if lost[j, i]:
+                    text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.5})
+                    text.set_color("black")
     if d <= _MOST_TICKS:
         longest = max(len(column.name) for column in result.columns)
         steep = longest * d > 60
@@ -206,6 +250,8 @@ def _draw_profiles(figure: Figure, axes: Axes, result: Result) -> None:
     axes.tick_params(which="both", length=0)
     axes.spines[:].set_visible(False)
     title = "Profile of each centre" + (", values in original units" if annotated else " between the bounds")
+    if lost.any():
+        title += "; hatched: mostly noise"
     axes.set_title(title, fontsize=10, loc="left")
     if k <= _MOST_TICKS and d <= _MOST_TICKS:
         axes.set_xticks(np.arange(d + 1) - 0.5, minor=True)
@@ -216,6 +262,16 @@ def _draw_profiles(figure: Figure, axes: Axes, result: Result) -> None:
     bar.ax.tick_params(length=0)
     bar.ax.set_yticklabels(["low", "middle", "high"], fontsize=8)
     bar.outline.set_visible(False)
+
+
+def _label_cell(result: Result, j: int, i: int) -> str:
+    """Return a coordinate in original units, with its noise below it where there is room."""
+    if result.centre_noise is None:
+        return format_value(float(result.centres[j, i]), result.columns[i])
+    text = format_value(float(result.centres[j, i]), result.columns[i], float(result.centre_noise[j, i]))
+    value, noise = text.split(" ± ")
+    k, d = result.centres.shape
+    return f"{value}\n± {noise}" if k <= _MOST_ROWS_WITH_NOISE and d <= _MOST_COLUMNS_WITH_NOISE else value
 
 
 def _draw_curve(axes: Axes, result: Result) -> None:

@@ -15,13 +15,16 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
-from cloister.columns import Column
+from cloister.columns import Column, column_highs, column_lows
 from cloister.errors import ConfigError
 from cloister.privacy.card import PrivacyCard
+from cloister.report.sizes import Sizes
 
 __all__ = ["CellBook", "Evaluation", "KChoice", "Learned", "NetworkTime", "PartyTraffic", "Result"]
 
-SCHEMA = 1
+SCHEMA = 2
+_OLD_SIZES = ("cluster_records", "cluster_records_noise", "released_records")  # of schema 1: some in another unit
+_MOSTLY_NOISE = 0.1  # of a column's range
 _CELLS_MOST = 1024
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -137,14 +140,14 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
         Names and public bounds, in the order of the centres' columns.
     centres
         (k, d), in original units.
+    centre_noise
+        (k, d), in original units: the standard deviations of what noise does to the centres, to first order; None where
+        they are not known. Neither the sampling of the records nor the algorithm's own error is in them
+        (docs/proofs/uncertainty.md).
     rounds
         Rounds of Lloyd's algorithm that were run.
-    cluster_records
-        About how many records each cluster has, as released with noise; empty if sizes were not released.
-    cluster_records_noise
-        The standard deviation of the noise in each of them; None if it is not known.
-    released_records
-        About how many records there are in total: released with noise, or declared public by the job.
+    sizes
+        About how many records each cluster has, and all of them; None if that was not released.
     curve
         Each k that was tried, if k was to be chosen.
     parties
@@ -198,9 +201,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
     network: NetworkTime | None = None
     notes: tuple[str, ...] = ()
     card: PrivacyCard | None = None
-    cluster_records: tuple[float, ...] = ()
-    cluster_records_noise: float | None = None
-    released_records: float | None = None
+    sizes: Sizes | None = None
+    centre_noise: np.ndarray[Any, np.dtype[np.float64]] | None = None
     curve: tuple[KChoice, ...] = ()
     variant: str = ""
     codebooks: tuple[CellBook, ...] = ()
@@ -216,6 +218,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
             )
         if not np.isfinite(centres).all():
             raise ConfigError(f"centres must be finite; got {np.sum(~np.isfinite(centres))} numbers that are not.")
+        _check_noise(self)
         _check_numbers(self)
         _check_time(self.created)
         _check_codebooks(self)
@@ -231,6 +234,15 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
         return int(self.centres.shape[0])
 
     @property
+    def mostly_noise(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Which coordinates of the centres have noise of a tenth of their column's range or more, (k, d)."""
+        if self.centre_noise is None:
+            return np.zeros(self.centres.shape, dtype=bool)
+        ranges = column_highs(self.columns) - column_lows(self.columns)
+        found: np.ndarray[Any, np.dtype[np.bool_]] = self.centre_noise >= _MOSTLY_NOISE * ranges
+        return found
+
+    @property
     def bytes_total(self) -> int:
         """All bytes on the wire: every message passes between a party and the coordinator or relay."""
         return sum(party.bytes_sent + party.bytes_received for party in self.parties)
@@ -241,12 +253,25 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
         return sum(party.messages_sent + party.messages_received for party in self.parties)
 
 
+def _check_noise(result: Result) -> None:
+    """Refuse noise of other centres, and noise that is negative or not finite; keep a copy that does not change."""
+    if result.centre_noise is None:
+        return
+    noise = np.array(result.centre_noise, dtype=np.float64, order="C")
+    noise.setflags(write=False)
+    msgspec.structs.force_setattr(result, "centre_noise", noise)
+    if noise.shape != result.centres.shape:
+        raise ConfigError(f"centre_noise must have the centres' shape {result.centres.shape}; got {noise.shape}.")
+    if not (np.isfinite(noise) & (noise >= 0)).all():
+        raise ConfigError("centre_noise must be finite and at least 0; some numbers are not.")
+
+
 def _check_numbers(result: Result) -> None:
-    """Refuse negative rounds and sizes, and losses or times that are not finite, which JSON could not hold."""
+    """Refuse negative rounds, sizes of other clusters, and numbers that are not finite, which JSON could not hold."""
     if result.rounds < 0:
         raise ConfigError(f"rounds must be at least 0; got {result.rounds}.")
-    if result.cluster_records and len(result.cluster_records) != result.k:
-        raise ConfigError(f"cluster_records must have {result.k} sizes; got {len(result.cluster_records)}.")
+    if result.sizes is not None and len(result.sizes.clusters) != result.k:
+        raise ConfigError(f"sizes must be of {result.k} clusters; got {len(result.sizes.clusters)}.")
     if result.curve and result.k not in {tried.k for tried in result.curve}:
         raise ConfigError(f"curve must hold the chosen k, {result.k}; it holds only {len(result.curve)} others.")
     for name, number in _name_numbers(result):
@@ -258,10 +283,7 @@ def _check_numbers(result: Result) -> None:
 
 def _name_numbers(result: Result) -> Iterator[tuple[str, float | None]]:
     """Yield the numbers that must be finite and not negative, as messages call them."""
-    yield from ((f"cluster_records[{j}]", size) for j, size in enumerate(result.cluster_records))
     yield from ((f"curve: the loss of k = {tried.k}", tried.loss) for tried in result.curve)
-    yield "cluster_records_noise", result.cluster_records_noise
-    yield "released_records", result.released_records
     if result.evaluation is not None:
         yield "evaluation.loss", result.evaluation.loss
         yield "evaluation.reference_loss", result.evaluation.reference_loss
@@ -303,7 +325,7 @@ def encode_result(result: Result) -> bytes:
     """Return result.json."""
     # A loss is an exact statistic of all records: to publish it would break a promise of differential privacy.
     told = result if result.card is None else msgspec.structs.replace(result, evaluation=None)
-    fields = msgspec.to_builtins(told, enc_hook=lambda centres: centres.tolist())
+    fields = msgspec.to_builtins(told, enc_hook=lambda rows: rows.tolist())
     head = {"schema": SCHEMA, "name": result.name, "protocol": result.protocol, "k": result.k}
     return msgspec.json.format(msgspec.json.encode(head | fields), indent=2) + b"\n"
 
@@ -325,13 +347,15 @@ def decode_result(raw: bytes, path: Path) -> Result:
     """
     try:
         schema = msgspec.json.decode(raw, type=_Head).schema
-        if schema != SCHEMA:
+        if schema not in (1, SCHEMA):
             what_to_do = "Update Cloister." if schema > SCHEMA else "It was not written by Cloister."
             raise ConfigError(f"{path} must have schema {SCHEMA}; got {schema}. {what_to_do}")
         fields = msgspec.json.decode(raw)
         k = fields.pop("k", None)
         del fields["schema"]
-        result = msgspec.convert(fields, Result, dec_hook=_read_centres)
+        for name in _OLD_SIZES if schema == 1 else ():
+            fields.pop(name, None)
+        result = msgspec.convert(fields, Result, dec_hook=_read_rows)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise _describe_damage(path, str(error)) from None
     if k != result.k:
@@ -339,11 +363,11 @@ def decode_result(raw: bytes, path: Path) -> Result:
     return result
 
 
-def _read_centres(kind: type, rows: object) -> Any:
+def _read_rows(kind: type, rows: object) -> Any:
     """Convert rows of numbers, or raise an error to which msgspec adds the place."""
     numbers = msgspec.convert(rows, tuple[tuple[float, ...], ...])
     if len({len(row) for row in numbers}) != 1:
-        raise ValueError("centres whose rows are not of equal length")
+        raise ValueError("rows that are not of equal length")
     return np.array(numbers)
 
 

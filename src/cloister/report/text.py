@@ -5,9 +5,12 @@ Printed with rich: coloured on a terminal, plain text of at most 100 columns eve
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.text import Text
 
@@ -16,23 +19,26 @@ from cloister.report.card_text import print_card
 from cloister.report.layout import (
     choose_noun,
     format_bytes,
-    format_count,
     format_noisy_count,
     format_quantity,
     format_seconds,
+    format_uncertain,
     format_value,
+    is_lost,
     make_table,
     print_heading,
     print_line,
     print_table,
 )
 from cloister.report.result import KChoice, Learned, Result
+from cloister.report.sizes import Sizes
 
 _MOST_ROWS, _MOST_TRIED = 40, 20
 _MOST_PARTIES = 20
 _WORTH_ANOTHER_START = 1.1
-_CELL_WIDTH = 12  # a value, and the blanks around it
+_INDENT, _GAP = 2, 3  # blanks before a table, and between its columns
 _LONGEST_HEADING = 24
+_MOST_NAMED = 10
 
 
 def print_report(result: Result, console: Console, *, folder: Path | None = None) -> None:
@@ -82,14 +88,15 @@ def _print_centres(result: Result, console: Console) -> None:
     """Print the centres; the shorter side goes across, in several tables if it is too wide."""
     names = [column.name for column in result.columns]
     clusters = [f"cluster {j}" for j in range(result.k)]
+    noise: list[Any] = [[None] * len(names)] * result.k if result.centre_noise is None else result.centre_noise.tolist()
     cells = [
-        [format_value(value, column) for value, column in zip(row, result.columns, strict=True)]
-        for row in result.centres.tolist()
+        [format_value(value, column, own) for value, column, own in zip(row, result.columns, noises, strict=True)]
+        for row, noises in zip(result.centres.tolist(), noise, strict=True)
     ]
-    if result.cluster_records:
-        names.insert(0, "records")
-        for row, size in zip(cells, result.cluster_records, strict=True):
-            row.insert(0, format_noisy_count(size, result.cluster_records_noise, result.released_records))
+    if result.sizes is not None:
+        names.insert(0, "records" if result.sizes.unit == "records" else "share")
+        for row, size in zip(cells, _format_sizes(result.sizes), strict=True):
+            row.insert(0, size)
     rows, across, corner = clusters, names, ""
     if len(names) > 7 and result.k < len(names):
         rows, across, corner = names, clusters, "column"
@@ -97,28 +104,82 @@ def _print_centres(result: Result, console: Console) -> None:
     print_heading(console, "Centres, in original units")
     shown = min(len(rows), _MOST_ROWS)
     widths = [max(len(cells[i][j]) for i in range(shown)) for j in range(len(across))]
-    for chosen in _fit_across(across, widths, console.width):
+    room = console.width - _INDENT - max(len(_shorten(row)) for row in [corner, *rows[:shown]])
+    for chosen in _fit_across(across, widths, room):
         table = make_table(corner, *(_shorten(across[j]) for j in chosen))
         for i in range(shown):
             table.add_row(Text(_shorten(rows[i])), *(cells[i][j] for j in chosen))
         print_table(console, table)
     if shown < len(rows):
         print_line(console, f"and {format_quantity(len(rows) - shown, 'more row')}: see centres.npz")
-    if result.cluster_records:
-        print_line(console, _explain_sizes(result))
+    for line in (_explain_noise(result), _name_mostly_noise(result)):
+        if line:
+            print_line(console, line)
 
 
-def _explain_sizes(result: Result) -> str:
-    """Explain what the noise does to the sizes of clusters."""
-    said, noise = ["Sizes carry noise."], result.cluster_records_noise
-    if noise is not None and any(size >= 2 * noise for size in result.cluster_records):
-        said.append("± is its standard deviation.")
-    if noise is not None and any(size < 2 * noise for size in result.cluster_records):
-        said.append('"Fewer than" marks a size lost in the noise: the bound is two deviations above what was seen.')
-    if result.released_records is not None:
-        total = result.released_records
-        said.append(f"About {format_count(total)} {choose_noun(total, 'record')} in total.")
+def _format_sizes(sizes: Sizes) -> list[str]:
+    """Format each cluster's size, in records or in per cent of them."""
+    if sizes.unit == "records":
+        most = sizes.total + 2 * sizes.total_noise
+        return [format_noisy_count(*size, most) for size in zip(sizes.clusters, sizes.noise, strict=True)]
+    return [_format_share(*share) for share in zip(sizes.clusters, sizes.noise, strict=True)]
+
+
+def _format_share(share: float, noise: float) -> str:
+    """Format a part of all records in per cent, or what it is probably less than."""
+    if not is_lost(share, noise):
+        return f"{format_uncertain(100 * share, 100 * noise)} %"
+    most = math.floor(100 * (share + 2 * noise)) + 1
+    return f"less than {most} %" if most < 100 else "lost in noise"
+
+
+def _explain_noise(result: Result) -> str:
+    """Explain what ± is of sizes and centres, and what sizes add up to."""
+    said, sizes = [], result.sizes
+    noisy = sizes is not None and any(sizes.noise)
+    if noisy or result.centre_noise is not None:
+        said.append(
+            "± is one standard deviation of the noise, to first order; the sampling of the records and the algorithm's "
+            "own error come on top."
+        )
+    if sizes is not None:
+        said += _explain_sizes(sizes)
     return " ".join(said)
+
+
+def _explain_sizes(sizes: Sizes) -> Iterator[str]:
+    """Explain bounds, and say what sizes add up to."""
+    if any(cell.startswith(("fewer", "less")) for cell in _format_sizes(sizes)):
+        bound = "Fewer than" if sizes.unit == "records" else "Less than"
+        yield (
+            f'"{bound}" marks a size lost in the noise: the bound is two deviations above what was seen. Such a '
+            "cluster may not be there at all, and the ± of its centre may be too small."
+        )
+    if sizes.unit == "share":
+        yield "How many records there are is lost in the noise."
+        return
+    total = format_noisy_count(sizes.total, sizes.total_noise)
+    rounded = ", but for rounding" if any(sizes.noise) and not is_lost(sizes.total, sizes.total_noise) else ""
+    yield f"The sizes add up to {total} {choose_noun(sizes.total, 'record')}{rounded}."
+
+
+def _name_mostly_noise(result: Result) -> str:
+    """Name the centres that are mostly noise, and the columns in which they are; empty if none is."""
+    lost = result.mostly_noise
+    if not lost.any():
+        return ""
+    said = "MOSTLY NOISE, with ± of a tenth of the column's range or more: "
+    if lost.all():
+        return said + "every centre, in every column."
+    rows = np.flatnonzero(lost.any(axis=1)).tolist()
+    named = []
+    for j in rows[:_MOST_NAMED]:
+        columns = [_shorten(result.columns[i].name) for i in np.flatnonzero(lost[j])[:_MOST_NAMED]]
+        more = int(lost[j].sum()) - len(columns)
+        listed = ", ".join(columns) + (f" and {format_quantity(more, 'more column')}" if more else "")
+        named.append(f"cluster {j} in " + ("every column" if lost[j].all() else listed))
+    more = len(rows) - len(named)
+    return said + "; ".join(named) + (f"; and {format_quantity(more, 'more cluster')}" if more else "") + "."
 
 
 def _shorten(name: str) -> str:
@@ -126,11 +187,11 @@ def _shorten(name: str) -> str:
     return name if len(name) <= _LONGEST_HEADING else name[: _LONGEST_HEADING - 3] + "..."
 
 
-def _fit_across(names: Sequence[str], widths: Sequence[int], width: int) -> Iterator[range]:
-    """Split the first 40 columns into groups that each fit the width beside the rows' names."""
-    start, used, room = 0, 0, width - _LONGEST_HEADING - 4
+def _fit_across(names: Sequence[str], widths: Sequence[int], room: int) -> Iterator[range]:
+    """Split the first 40 columns into groups that each fit the room beside the rows' names."""
+    start, used = 0, 0
     for i, name in enumerate(names[:_MOST_ROWS]):
-        needed = max(_CELL_WIDTH, len(_shorten(name)) + 3, widths[i] + 3)
+        needed = max(len(_shorten(name)), widths[i]) + _GAP
         if i > start and used + needed > room:
             yield range(start, i)
             start, used = i, 0

@@ -430,9 +430,8 @@ def make_result(setup: Setup, clustered: Clustered, evaluation: Evaluation | Non
         else NetworkTime(model=setup.network, simulated_s=clustered.run.network_s or 0.0),
         notes=explanation.notes if setup.seed is None else (*explanation.notes, seeded),
         card=explanation.card,
-        cluster_records=finding.cluster_records,
-        cluster_records_noise=finding.cluster_records_noise,
-        released_records=finding.released_records,
+        sizes=finding.sizes,
+        centre_noise=None if finding.centre_noise is None else job.scale_to_original(finding.centre_noise),
         curve=finding.curve,
         codebooks=finding.codebooks,
     )

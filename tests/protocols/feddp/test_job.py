@@ -96,4 +96,4 @@ def test_server_points_that_are_all_equal_are_refused_before_anything_is_paid(va
 
 def test_sampled_rounds_still_say_how_many_records_there_are():
     result = simulate(make_job(epsilon=20.0, section=FeddpSection(sample=4)), seed=5, sources=SOURCES)
-    assert abs(result.released_records - 600) < 120
+    assert abs(result.sizes.total - 600) < 120

@@ -15,6 +15,7 @@ from cloister.protocols.guided_sums.query import IDLE, Ground, pose
 from cloister.protocols.guided_sums.refinement import Offsets
 from cloister.protocols.guided_sums.statistics import Count
 from cloister.protocols.synopsis.questions import Grid
+from cloister.report.sizes import Sizes
 from cloister.wire import Array
 from tests.sessions import RecordingSampler, Session, make_directory
 
@@ -127,12 +128,11 @@ def count_thrice(settings, stream):
             counts.append(float(total[-1]))
         else:
             yield IDLE
+    sizes = tuple(map(abs, counts))
     return GuidedFinding(
-        centres=np.array([[min(abs(count) / 1e9, 1.0)] * d for count in counts]),
-        weights=np.abs(np.array(counts)),
-        weight_noise=0.0,
-        released_records=abs(counts[0]),
-        centre_noise=0.0,
+        centres=np.array([[min(size / 1e9, 1.0)] * d for size in sizes]),
+        centre_noise=np.zeros((len(counts), d)),
+        sizes=Sizes(unit="records", clusters=sizes, noise=(0.0,) * len(sizes), total=sum(sizes), total_noise=0.0),
         rounds=1,
         layout=Layout(route="direct", cells=1, axes=1),
     )

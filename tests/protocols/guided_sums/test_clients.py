@@ -1,6 +1,7 @@
 """A client's whole vector is bounded, exactly, whatever the client holds."""
 
 from math import isqrt
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from cloister.errors import ConfigError
 from cloister.privacy.units import Unit
 from cloister.protocols.guided_sums.query import bound_client
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS
-from cloister.protocols.guided_sums.statistics import release_sizes, weigh_clients
+from cloister.protocols.guided_sums.statistics import Sizes, release_sizes, weigh_clients
 from cloister.protocols.synopsis.questions import vote_for_median
 from tests.protocols.synopsis.steps import answer, make_settings
 
@@ -76,10 +77,24 @@ def release(sizes, *, noisy=True, seed=1, epsilon=1.0):
     )
 
 
-@pytest.mark.parametrize(("size", "bin_number"), [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (8, 3), (9, 4), (1000, 10)])
-def test_a_party_votes_once_for_its_size(size, bin_number):
+@pytest.mark.parametrize(
+    ("size", "bins"), [(1, [0]), (2, [1]), (3, [1, 2]), (4, [2]), (5, [2, 3]), (8, [3]), (1000, [9, 10]), (2**19, [19])]
+)
+def test_a_party_splits_its_vote_so_that_the_mean_is_its_size(size, bins):
     votes = release([size], noisy=False).totals[0]
-    assert np.flatnonzero(votes).tolist() == [bin_number]
+    assert np.flatnonzero(votes).tolist() == bins
+    assert votes.sum() == (votes**2).sum() ** 0.5 or len(bins) == 2
+    assert votes @ 2.0 ** np.arange(20) / votes.sum() == pytest.approx(size, rel=1e-6)
+
+
+@given(st.integers(0, 2**21), st.integers(1, 2**56))
+@hyp(max_examples=300, deadline=None)
+def test_a_vote_is_within_its_price_whatever_the_size(size, share):
+    records = SimpleNamespace(batches=lambda: iter([range(size)]))
+    form = Sizes(share=share).form(None)
+    votes = form.measure(records)
+    assert (votes >= 0).all()
+    assert sum(int(vote) ** 2 for vote in votes) <= form.l2_squared <= share
 
 
 def test_a_party_without_records_does_not_vote_and_one_with_very_many_votes_for_the_last_bin():
@@ -89,15 +104,26 @@ def test_a_party_without_records_does_not_vote_and_one_with_very_many_votes_for_
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("sizes", [[1] * 1000, [100] * 1000, [20] * 700 + [200] * 700], ids=["ones", "alike", "mixed"])
-def test_the_number_of_records_is_right_within_a_bin(sizes, seed):
-    """A bin's edges are a factor of 2 apart. Votes of noise alone would say 2^20 records for each of some parties."""
-    assert 0.6 < release(sizes, seed=seed).found / sum(sizes) < 1.5
+def test_the_number_of_records_is_right_within_its_noise(sizes, seed):
+    """Votes of noise alone would say 2^19 records for each of some parties."""
+    found = release(sizes, seed=seed).found
+    assert abs(found.estimate - sum(sizes)) < 4 * found.noise < 2 * sum(sizes)
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 3.0])
+def test_the_noise_of_the_number_of_records_is_what_is_seen_over_many_releases(epsilon):
+    sizes = [100] * 500 + [300] * 300
+    found = [release(sizes, seed=seed, epsilon=epsilon).found for seed in range(200)]
+    errors = np.array([(one.estimate - sum(sizes)) / one.noise for one in found])
+    assert 0.85 < np.sqrt((errors**2).mean()) < 1.2
+    assert abs(errors.mean()) < 4 / 200**0.5
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_where_noise_hides_every_vote_there_is_still_a_number(seed):
+def test_where_noise_hides_every_vote_there_is_a_guess_that_says_that_it_is_one(seed):
     found = release([5], seed=seed, epsilon=0.01).found
-    assert 1 <= found <= 2**20
+    assert 1 <= found.estimate <= 2**19
+    assert found.noise is None
 
 
 def test_clients_count_for_what_their_directions_can_tell():

@@ -49,7 +49,7 @@ def findings_of(parties):
     for party in parties:
         assert party.finished
         try:
-            found.append((party.finding.centres.tobytes(), party.finding.weights.tobytes()))
+            found.append((party.finding.centres.tobytes(), party.finding.sizes))
         except DivergedError:
             found.append(None)
     return found
@@ -442,7 +442,7 @@ def test_an_answer_whose_numbers_are_changed_spoils_the_total_for_all_alike():
     session = counting(3)
     parties = [session.party(n) for n in (1, 2, 3)]
     session.run([parties[0], Garbled(parties[1], 3, 0), parties[2]])
-    assert [party.finding.weights.tolist() for party in parties] == [[111.0, 1111.0, 111.0]] * 3
+    assert [party.finding.sizes.clusters for party in parties] == [(111.0, 1111.0, 111.0)] * 3
 
 
 def test_a_message_is_what_it_was_before():

@@ -13,6 +13,7 @@ from cloister.protocols.guided_sums.settings import BUDGET_UNITS, GuidedSettings
 from cloister.protocols.guided_sums.statements import Stated
 from cloister.protocols.guided_sums.statistics import Count, Plane
 from cloister.protocols.synopsis import run_synopsis
+from cloister.report.sizes import fit_sizes
 from cloister.wire import Array
 from tests.owners import told_to_owner
 from tests.protocols.guided_sums.lies import change, encode, every, first, numbers, seal
@@ -237,11 +238,11 @@ RESULTS = {
     "a centre outside": ("centres", first(1.5)),
     "a centre that is no number": ("centres", first(np.nan)),
     "centres of other columns": ("centres", every(lambda x: x.T)),
-    "a negative weight": ("weights", first(-1.0)),
-    "an endless weight": ("weights", first(np.inf)),
-    "a noise that is no number": ("weight_noise", np.nan),
-    "negative records": ("released_records", -5.0),
-    "an endless noise": ("centre_noise", np.inf),
+    "the sizes of too few clusters": ("sizes", fit_sizes(np.ones(1), np.ones(1))),
+    "a noise that is no number": ("centre_noise", first(np.nan)),
+    "a negative noise": ("centre_noise", first(-0.1)),
+    "a noise beyond the range": ("centre_noise", first(1.5)),
+    "the noise of other columns": ("centre_noise", every(lambda x: x.T)),
     "negative rounds": ("rounds", -1),
 }
 

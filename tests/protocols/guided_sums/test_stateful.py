@@ -44,7 +44,7 @@ class Network(NetworkMachine):
         expected = [float(sum(10 ** (member - 1) for member in history[number])) for number in rounds]
         for party in self.objects.values():
             if party.finished:
-                assert party.finding.weights.tolist() == expected
+                assert list(party.finding.sizes.clusters) == expected
 
 
 TestNetwork = Network.TestCase

@@ -64,9 +64,9 @@ def test_the_demo_job_is_private_and_finds_nearly_what_one_joint_table_gives():
     assert result.card.delta == 1e-6
     assert (result.centres >= [18, 80, 14, 4]).all()
     assert (result.centres <= [95, 220, 60, 14]).all()
-    assert result.released_records == pytest.approx(11_000, abs=500)
-    assert sum(result.cluster_records) == pytest.approx(11_000, rel=0.2)
-    assert len(result.cluster_records) == 4
+    assert result.sizes.total == pytest.approx(11_000, abs=500)
+    assert sum(result.sizes.clusters) == pytest.approx(result.sizes.total)
+    assert len(result.sizes.clusters) == len(result.centre_noise) == 4
 
 
 def test_the_card_is_what_the_rounds_cost_and_travels_with_the_result(tmp_path):
@@ -81,11 +81,8 @@ def test_the_card_is_what_the_rounds_cost_and_travels_with_the_result(tmp_path):
     assert card.epsilon > epsilon_of_rho(sum(release.rho for release in card.releases), BUDGET.delta)
     assert "one payment" in card.how_composed
     read = read_result(write_result(result, tmp_path / "r"))
-    assert (read.card, read.cluster_records, read.released_records) == (
-        card,
-        result.cluster_records,
-        result.released_records,
-    )
+    assert (read.card, read.sizes) == (card, result.sizes)
+    assert np.array_equal(read.centre_noise, result.centre_noise)
     assert read.evaluation is None
 
 
@@ -123,12 +120,12 @@ def test_whoever_adds_the_noise_the_budget_is_kept(options, placed, breaks, tmp_
 def test_a_public_number_of_records_is_not_asked_for_and_is_named():
     job = make_job(data=DataOptions(records=3000))
     result = simulate(job, seed=1, sources=PARTS, evaluate=False)
-    assert result.released_records == 3000
+    assert (result.sizes.total, result.sizes.total_noise) == (3000, 0)
     assert "number of records" not in [release.name for release in result.card.releases]
     assert any("3,000, was declared public" in note for note in result.notes)
     assert any("declares the number of records, 3,000." in warning for warning in result.card.warnings)
     wrong = replace(job, data=DataOptions(records=100_000))  # a private run does not check it: that would tell
-    assert simulate(wrong, seed=1, sources=PARTS, evaluate=False).released_records == 100_000
+    assert simulate(wrong, seed=1, sources=PARTS, evaluate=False).sizes.total == 100_000
 
 
 def test_all_knobs_and_options_reach_the_protocol():
@@ -223,14 +220,14 @@ def test_client_level_says_whose_presence_is_hidden(tmp_path):
     warnings = " ".join(run(Budget(epsilon=3.0, delta=0.5)).card.warnings)
     assert "1 / 3, the number of parties" in warnings
     (warning,) = (w for w in run(Budget(epsilon=0.01, delta=1e-6)).card.warnings if "mostly noise" in w)
-    assert "more than the whole range of a column" in warning
+    assert "half of their coordinates" in warning
     assert "bring in more parties" in warning
     assert "fewer rounds" not in warning
 
 
 def test_k_is_chosen_and_the_result_says_how(tmp_path):
     result = simulate(make_job(k=6, choose_k=True), seed=1, sources=PARTS)
-    assert result.k == len(result.cluster_records)
+    assert result.k == len(result.sizes.clusters)
     assert 2 <= result.k <= 6
     assert {choice.k for choice in result.curve} <= set(range(1, 7))
     assert result.k == max(result.curve, key=lambda choice: choice.score).k

@@ -60,8 +60,8 @@ def test_with_a_generous_budget_it_is_k_means(k, d, route):
     run = find(points, k)
     assert run.finding.layout.route == route
     assert compare(points, run.finding.centres) < 1.05
-    assert run.finding.released_records == pytest.approx(3000, rel=0.02)
-    assert run.finding.weights.sum() == pytest.approx(3000, rel=0.05)
+    assert run.finding.sizes.total == pytest.approx(3000, rel=0.02)
+    assert sum(run.finding.sizes.clusters) == pytest.approx(run.finding.sizes.total)
 
 
 @pytest.mark.parametrize("d", [1, 2, 4])

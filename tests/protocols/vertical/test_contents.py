@@ -34,6 +34,7 @@ from cloister.protocols.vertical.contents import (
 )
 from cloister.protocols.vertical.settings import ALICE
 from cloister.protocols.vertical.stated import StatedRound
+from cloister.report.sizes import fit_sizes, share_out
 from cloister.wire import Array
 from tests.protocols.vertical.sessions import CASES, run_case
 
@@ -214,14 +215,15 @@ def test_a_result_comes_back_as_it_was():
         {"centres": FOUND.centres * 0},
         {"centres": FOUND.centres + 2},
         {"centres": FOUND.centres * np.nan},
-        {"weights": FOUND.weights[:-1]},
-        {"weights": -1 - FOUND.weights},
-        {"weights": FOUND.weights * np.inf},
-        {"weight_noise": -1.0},
-        {"weight_noise": float("nan")},
-        {"centre_noise": float("inf")},
+        {"sizes": fit_sizes(np.ones(1), np.ones(1))},
+        {"sizes": share_out(np.ones(PUBLIC.clusters), np.ones(PUBLIC.clusters))},
+        {"centre_noise": FOUND.centre_noise[:-1]},
+        {"centre_noise": FOUND.centre_noise - 1},
+        {"centre_noise": FOUND.centre_noise * np.nan},
+        {"centre_noise": FOUND.centre_noise + 1},
+        {"centre_noise": None},
     ],
-    ids=range(11),
+    ids=range(12),
 )
 def test_a_result_out_of_range_is_refused(change):
     raw = encode(pack_result(TOTALS, replace(FOUND, **change)))

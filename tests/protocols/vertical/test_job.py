@@ -1,6 +1,7 @@
 """Vertical jobs, end to end: nearly the joint result, the same books and the same promise at every party."""
 
 import dataclasses
+import io
 import logging
 
 import numpy as np
@@ -20,6 +21,8 @@ from cloister.privacy.ledger import Ledger
 from cloister.protocols.vertical.holder import HolderParty
 from cloister.protocols.vertical.protocol import make_agreement, make_prepayment, make_settings
 from cloister.report import write_result
+from cloister.report.layout import make_console
+from cloister.report.text import print_report
 from cloister.sessions import simulate
 from tests.data.test_canary import everything_said
 from tests.owners import told_to_owner
@@ -76,7 +79,8 @@ def test_a_private_job_finds_nearly_what_one_joint_table_gives_within_its_budget
     assert (result.centres >= 0).all()
     assert (result.centres <= 100).all()
     assert 0.99 < result.evaluation.ratio < 1.6
-    assert sum(result.cluster_records) == pytest.approx(len(TABLE), rel=0.3)
+    assert (result.sizes.total, result.sizes.total_noise) == (pytest.approx(len(TABLE)), 0)
+    assert 0 < result.centre_noise.min() < result.centre_noise.max() < 30
     card = result.card
     assert BUDGET.epsilon < card.epsilon == card.budget_epsilon
     assert card.delta == card.budget_delta == BUDGET.delta
@@ -143,9 +147,12 @@ def test_without_a_budget_there_is_no_card_and_the_result_says_so():
     assert any("nothing here is differentially private" in note for note in result.notes)
     sums = next(row for row in result.leakage if "without noise" in row.what and "party" in row.role)
     assert sums.how == "exactly"
-    assert result.cluster_records == ()  # sizes that "carry noise" are for private jobs
-    sizes = next(note for note in result.notes if note.startswith("Records in each cluster: "))
-    assert sum(int(size) for size in sizes.removeprefix("Records in each cluster: ").rstrip(".").split(", ")) == 600
+    assert result.centre_noise is None
+    assert (sum(result.sizes.clusters), set(result.sizes.noise)) == (600, {0})
+    report = io.StringIO()
+    print_report(result, make_console(report))
+    assert "±" not in report.getvalue()
+    assert "The sizes add up to 600 records." in report.getvalue()
 
 
 def test_a_seed_repeats_a_job():

@@ -8,12 +8,14 @@ record changes one cluster, and the sensitivity of the joint release is the leng
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from cloister.kmeans import Assignment, fold, sum_offsets
+from cloister.privacy.centre_noise import UNKNOWN, blend, blur_means
 from cloister.privacy.units import Sensitivity
 from cloister.protocols.multiparty_lloyd.rules import Last
 from cloister.records import FloatArray, IntArray, Records
@@ -129,59 +131,103 @@ class Offsets:
 
     def move(self, centres: FloatArray, total: IntArray, *, round_: int, members: int, last: Last = None) -> FloatArray:
         """Step by the average offset, as far as it exceeds the noise; fold; relocate idle clusters."""
-        radii = self.find_radii(len(centres), round_, last)[:, None]
+        step = self._read_step(total, round_, last)
+        moved = fold(centres + step.offsets * np.minimum(step.certain, step.limit), -1.0, 1.0)
+        return relocate(moved, self._find_moves(total, round_), distance=self.radii[-1], turn=round_)
+
+    def carry_noise(
+        self, left: FloatArray, total: IntArray, deviation: float, *, round_: int, last: Last = None
+    ) -> FloatArray:
+        """Return what a step leaves of the noise before it, and adds; of a relocated centre nothing is known yet."""
+        step = self._read_step(total, round_, last)
+        fresh = np.square(step.radii) * blur_means(
+            step.offsets / step.radii,
+            step.divisors,
+            sum_std=deviation / self.scale,
+            count_variances=(deviation / self.count_weight) ** 2,
+        )
+        carried = blend(left, fresh, step.certain)
+        carried[[idle for idle, _ in self._find_moves(total, round_)]] = UNKNOWN
+        return carried
+
+    def _read_step(self, total: IntArray, round_: int, last: Last) -> _Step:
+        """Return what a round's sum says of the step."""
+        radii = self.find_radii(len(total), round_, last)[:, None]
         unit = radii / self.scale
-        counts = self.read_counts(total)
-        divisors = np.maximum(counts, 1.0)[:, None]
-        steps = total[:, :-1] * unit / divisors
-        squares = np.maximum(np.square(steps).sum(axis=1, keepdims=True), _NO_STEP)
-        noise_squares = self.dimensions * np.square(self.deviation * unit / divisors)
-        # James and Stein's factor with half their shrinkage. No average of offsets is longer than the radius.
-        certain = np.maximum(0.0, 1.0 - _DOUBT * noise_squares / squares)
-        limit = radii / np.sqrt(squares)
-        moved = fold(centres + steps * np.minimum(certain, limit), -1.0, 1.0)
-        if round_ >= len(self.radii) - _QUIET_ROUNDS:
-            return moved
-        return relocate(
-            moved, counts, count_noise=self.deviation / self.count_weight, distance=self.radii[-1], turn=round_
+        divisors = np.maximum(self.read_counts(total), 1.0)
+        offsets = total[:, :-1] * unit / divisors[:, None]
+        squares = np.maximum(np.square(offsets).sum(axis=1, keepdims=True), _NO_STEP)
+        noise_squares = self.dimensions * np.square(self.deviation * unit / divisors[:, None])
+        return _Step(
+            radii=radii,
+            divisors=divisors,
+            offsets=offsets,
+            certain=np.maximum(0.0, 1.0 - _DOUBT * noise_squares / squares),
+            limit=radii / np.sqrt(squares),
         )
 
+    def _find_moves(self, total: IntArray, round_: int) -> list[tuple[int, int]]:
+        """Return which clusters are relocated after a round, and beside which; none after the last ones."""
+        if round_ >= len(self.radii) - _QUIET_ROUNDS:
+            return []
+        return find_moves(self.read_counts(total), count_noise=self.deviation / self.count_weight)
 
-def relocate(
-    centres: FloatArray, noisy_counts: FloatArray, *, count_noise: float, distance: float, turn: int
-) -> FloatArray:
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Step:
+    """What a round's sum says of each cluster's step.
+
+    ``certain`` is James and Stein's factor with half their shrinkage, and ``limit`` what keeps the step within the
+    radius: no average of offsets is longer.
+    """
+
+    radii: FloatArray
+    divisors: FloatArray
+    offsets: FloatArray
+    certain: FloatArray
+    limit: FloatArray
+
+
+def find_moves(noisy_counts: FloatArray, *, count_noise: float) -> list[tuple[int, int]]:
+    """Return each idle cluster with the busy one beside which it is placed, in order: post-processing of counts.
+
+    A cluster whose noisy count is small compared with the average is placed beside that with the largest count, and the
+    two then share its records: that count is halved before the next cluster is looked for.
+    """
+    counts, moves = noisy_counts.copy(), []
+    average = max(float(np.maximum(counts, 0.0).sum()), 1.0) / len(counts)
+    idle_below = max(_IDLE_NOISES * count_noise, _IDLE * average)
+    busy_above = max(_BUSY_NOISES * count_noise, _BUSY * average)
+    for idle in np.argsort(counts, kind="stable").tolist():
+        busy = int(np.argmax(counts))
+        if counts[idle] > idle_below or counts[busy] < busy_above:
+            break
+        moves.append((idle, busy))
+        counts[busy] /= 2
+        counts[idle] = counts[busy]
+    return moves
+
+
+def relocate(centres: FloatArray, moves: Sequence[tuple[int, int]], *, distance: float, turn: int) -> FloatArray:
     """Return the centres with idle ones placed beside busy ones: post-processing of released counts, free of charge.
 
     Sphere packing spreads the first centres evenly over the domain, but records are not spread evenly: some centres get
-    none and stay where they are, while others cover several clusters. A centre whose noisy count is small compared with
-    the average is placed beside the centre with the largest count, and the two then share its records. That count is
-    halved before the next centre is looked for. Tuned on synthetic families (docs/study-fastlloyd.md).
+    none and stay where they are, while others cover several clusters. Tuned on synthetic families
+    (docs/study-fastlloyd.md).
 
     Parameters
     ----------
-    centres, noisy_counts
-        The centres after a step, and the counts that it was based on.
-    count_noise
-        The standard deviation of a count.
+    centres, moves
+        The centres after a step, and what `find_moves` found in the counts that it was based on.
     distance
         The radius of the last round: about the size of a cluster.
     turn
         The round. The direction of a move is an axis, which changes with the cluster and the round, so that everyone
         places the centre identically.
     """
-    k, d = centres.shape
-    counts = noisy_counts.copy()
-    average = max(float(np.maximum(counts, 0.0).sum()), 1.0) / k
-    idle_below = max(_IDLE_NOISES * count_noise, _IDLE * average)
-    busy_above = max(_BUSY_NOISES * count_noise, _BUSY * average)
-    moved = centres.copy()
-    for idle in np.argsort(counts, kind="stable").tolist():
-        busy = int(np.argmax(counts))
-        if counts[idle] > idle_below or counts[busy] < busy_above:
-            break
+    d, moved = centres.shape[1], centres.copy()
+    for idle, busy in moves:
         hop = np.zeros(d)
         hop[(idle + turn) % d] = _HOP * distance * (1.0 if (idle // d) % 2 == 0 else -1.0)
         moved[idle] = fold(moved[busy] + hop, -1.0, 1.0)
-        counts[busy] /= 2
-        counts[idle] = counts[busy]
     return moved

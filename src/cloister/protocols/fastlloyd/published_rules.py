@@ -18,8 +18,9 @@ import numpy as np
 from cloister.errors import InfeasibleError
 from cloister.kmeans import Assignment, DistanceConstrained, fold, truncate
 from cloister.numeric import FixedPoint
+from cloister.privacy.centre_noise import blend
 from cloister.privacy.units import Sensitivity
-from cloister.protocols.multiparty_lloyd.rules import Last, average_locally, sum_on_grid
+from cloister.protocols.multiparty_lloyd.rules import Last, average_locally, blur_quotients, sum_on_grid
 from cloister.records import FloatArray, IntArray, Records
 
 Correction = Literal["none", "truncate", "fold"]
@@ -133,15 +134,27 @@ class PublishedSums:
         """Return the noise of the sum divided by the number of records."""
         return deviation * self.fixed_point.resolution / cluster_records
 
+    def carry_noise(
+        self, left: FloatArray, total: IntArray, deviation: float, *, round_: int, last: Last = None
+    ) -> FloatArray:
+        """Return the noise of the quotient; a cluster whose count is zero keeps its centre and the noise in it."""
+        sums, counts = self._correct(total)
+        sum_std, count_std = deviation * self.fixed_point.resolution, deviation / self.count_weight
+        return blur_quotients(left, sums, counts, sum_std=sum_std, count_std=count_std)
+
     def move(self, centres: FloatArray, total: IntArray, *, round_: int, members: int, last: Last = None) -> FloatArray:
         """Correct, divide, correct (7.2.4). If a count is zero, its centre stays."""
-        most = float(self.constraints.size_max)
-        sums = correct(self.fixed_point.decode(total[:, :-1]), self.post.sums, -most, most)
-        counts = correct(self.read_counts(total), self.post.counts, float(self.constraints.size_min), most)
+        sums, counts = self._correct(total)
         seen = counts != 0
         moved = centres.copy()
         moved[seen] = correct(sums[seen] / counts[seen, None], self.post.centres, -1.0, 1.0)
         return moved
+
+    def _correct(self, total: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Bring noisy sums and counts into their domains."""
+        most = float(self.constraints.size_max)
+        sums = correct(self.fixed_point.decode(total[:, :-1]), self.post.sums, -most, most)
+        return sums, correct(self.read_counts(total), self.post.counts, float(self.constraints.size_min), most)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,6 +207,12 @@ class PublishedCentroids:
     def blur_centre(self, deviation: float, round_: int, cluster_records: float) -> float:
         """Return the noise, which is on the centre itself."""
         return deviation * self.fixed_point.resolution
+
+    def carry_noise(
+        self, left: FloatArray, total: IntArray, deviation: float, *, round_: int, last: Last = None
+    ) -> FloatArray:
+        """Return the noise, which is on the centre itself."""
+        return blend(left, np.full(left.shape, (deviation * self.fixed_point.resolution) ** 2), 1.0)
 
     def move(self, centres: FloatArray, total: IntArray, *, round_: int, members: int, last: Last = None) -> FloatArray:
         """Return the average over the parties that stayed."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from cloister.crypto.stream import Stream
 from cloister.kmeans.kernel import nearest
 from cloister.kmeans.lloyd import weighted_kmeans
+from cloister.privacy.centre_noise import blur_weighted_means
 from cloister.protocols.feddp.questions import Weights, pack_places
 from cloister.protocols.feddp.server import ServerData
 from cloister.protocols.feddp.settings import WEIGHTS, FeddpSettings
@@ -69,6 +70,8 @@ class Start:
     """Of the server's points."""
     weights: FloatArray
     weight_variances: FloatArray
+    place_variances: FloatArray
+    """Of the noise in the places."""
 
 
 def release_weights(
@@ -123,4 +126,5 @@ def cluster_proxy(proxy: Proxy, k: int, *, restarts: int, stream: Stream) -> Sta
         labels=labels,
         weights=np.maximum(sizes, 1e-300),
         weight_variances=np.maximum(np.bincount(labels, minlength=k), 1) * proxy.variance,
+        place_variances=blur_weighted_means(proxy.places, labels, proxy.weights, fit.centres, proxy.variance),
     )

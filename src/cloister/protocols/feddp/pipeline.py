@@ -7,12 +7,14 @@ docs/study-feddp.md; why it is private: docs/proofs/feddp.md.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
 from cloister.crypto import Stream
 from cloister.errors import LocalProtocolError
+from cloister.privacy.centre_noise import UNKNOWN
 from cloister.protocols.feddp.initialisation import (
     Kept,
     Proxy,
@@ -25,12 +27,12 @@ from cloister.protocols.feddp.published import run_published
 from cloister.protocols.feddp.reduction import ask_moved, find_relocation, simplify_server
 from cloister.protocols.feddp.server import ServerData, ServerStamp
 from cloister.protocols.feddp.settings import FeddpSettings
-from cloister.protocols.guided_sums.algorithm import GuidedFinding, Pipeline
-from cloister.protocols.guided_sums.postprocessing import Sketch, part_equal_centres
+from cloister.protocols.guided_sums.algorithm import GuidedFinding, Pipeline, conclude
+from cloister.protocols.guided_sums.postprocessing import Sketch
 from cloister.protocols.guided_sums.query import Asking, relay
-from cloister.protocols.guided_sums.refinement import Guide, Refined, refine_centres
+from cloister.protocols.guided_sums.refinement import Guide, Refined, estimate_sizes, refine_centres
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS
-from cloister.protocols.guided_sums.statistics import release_size, weigh_clients
+from cloister.protocols.guided_sums.statistics import find_number, weigh_clients
 from cloister.records import FloatArray
 
 _RADIUS_LEAST = 1e-6
@@ -54,22 +56,18 @@ def bind_server(points: FloatArray) -> Pipeline:
 
 
 def _find_centres(settings: FeddpSettings, server: ServerData, stream: Stream) -> Asking[GuidedFinding]:
-    left_l2_squared = BUDGET_UNITS
-    if settings.records is None:
-        count_l2_squared = int(settings.knobs.count_share * BUDGET_UNITS)
-        left_l2_squared -= count_l2_squared
-        counted = yield from release_size(settings, l2_squared=count_l2_squared)
-        released_records = counted if settings.client_level else counted / settings.sampled
-    else:
-        released_records = float(settings.records)
+    count_l2_squared = 0 if settings.records is not None else int(settings.knobs.count_share * BUDGET_UNITS)
+    left_l2_squared = BUDGET_UNITS - count_l2_squared
+    number = yield from find_number(settings, l2_squared=count_l2_squared)
+    if count_l2_squared and not settings.client_level:
+        number = number.scaled(1 / settings.sampled)
     # About how many records a round adds up, with a sample of the parties.
     records = settings.sampled * (
-        weigh_clients(settings, released_records) if settings.client_level else released_records
+        weigh_clients(settings, number.estimate) if settings.client_level else number.estimate
     )
     separation = settings.options.separation
     if separation is None:
         refined = yield from _run_steps(settings, server, stream, l2_squared=left_l2_squared, records=records)
-        centres = refined.centres
     else:
         near_l2_squared = int(settings.options.separation_share * BUDGET_UNITS)
         left_l2_squared -= near_l2_squared
@@ -78,19 +76,17 @@ def _find_centres(settings: FeddpSettings, server: ServerData, stream: Stream) -
         )
         moved = ServerData(points=relocation.moved_points)
         steps = _run_steps(settings, moved, stream, l2_squared=left_l2_squared, records=records)
-        refined = yield from relay(steps, partial(ask_moved, settings, relocation))
-        centres = relocation.move_back(refined.centres)
-    # Client-level counts have other units, and a sample does not cover all records: they only give proportions.
-    seen = float(refined.weights.sum())
-    scale = released_records / seen if (settings.client_level or settings.sampled < 1) and seen > 0 else 1.0
-    return GuidedFinding(
-        centres=part_equal_centres(centres, stream.child("equal centres")),
-        weights=refined.weights * scale,
-        weight_noise=refined.weight_noise * scale,
-        released_records=released_records,
-        centre_noise=refined.centre_noise,
-        rounds=refined.rounds,
+        moved_back = yield from relay(steps, partial(ask_moved, settings, relocation))
+        refined = replace(
+            moved_back,
+            centres=relocation.move_back(moved_back.centres),
+            centre_variances=np.minimum(moved_back.centre_variances / relocation.scale**2, UNKNOWN),
+        )
+    all_clear = settings.clear == 1 or refined.rounds > 1
+    sizes = estimate_sizes(
+        refined, number, counted_all=not settings.client_level and settings.sampled == 1 and all_clear
     )
+    return conclude(refined, sizes, stream=stream.child("equal centres"))
 
 
 def _run_steps(
@@ -121,6 +117,7 @@ def _run_steps(
             l2_squared=l2_squared,
             records=records,
             centres=centres,
+            centre_variances=np.minimum(start.place_variances @ subspace.axes.T**2, UNKNOWN),
             radii=np.full(len(centres), radius),
             weights=start.weights,
             weight_variances=start.weight_variances,

@@ -17,6 +17,7 @@ import numpy as np
 from cloister.crypto.stream import Stream
 from cloister.kmeans.lloyd import weighted_kmeans
 from cloister.numeric import find_reach
+from cloister.privacy.centre_noise import UNKNOWN, blur_means
 from cloister.privacy.mechanisms import Release
 from cloister.protocols.feddp.published_questions import (
     LENGTH,
@@ -28,11 +29,12 @@ from cloister.protocols.feddp.published_questions import (
 from cloister.protocols.feddp.server import ServerData
 from cloister.protocols.feddp.settings import FeddpSettings
 from cloister.protocols.guided_sums.agreement import release_of
-from cloister.protocols.guided_sums.algorithm import GuidedFinding
-from cloister.protocols.guided_sums.postprocessing import part_equal_centres
+from cloister.protocols.guided_sums.algorithm import GuidedFinding, conclude
 from cloister.protocols.guided_sums.query import IDLE, Asking, Ground, Question, pose
+from cloister.protocols.guided_sums.refinement import Refined
 from cloister.protocols.guided_sums.statistics import Plane, Subspace, fix_signs
 from cloister.records import IntArray
+from cloister.report.sizes import fit_sizes
 from cloister.wire import Array
 
 AUTHORS_CODE: Final = (
@@ -70,22 +72,23 @@ def run_published(settings: FeddpSettings, server: ServerData, stream: Stream) -
         assigned = Array.of(centres)
         sums = yield from ask(2 + 2 * t, ClusterSums(centres=assigned, plane=plane))
         counts = yield from ask(3 + 2 * t, ClusterCounts(centres=assigned, plane=plane))
-        means = sums.reshape(k, d) / np.maximum(counts, least)[:, None]
-        centres, plane = np.clip(means * (server.longest / find_reach(LENGTH, d)), -1.0, 1.0), None
-    noise = settings.noise
-    count_std = float(settings.placement.total_variance(noise.counts) ** 0.5)
-    sum_std = float(settings.placement.total_variance(noise.sums) ** 0.5)
-    typical = max(float(np.mean(counts)), 1.0)
-    released = max(float(np.maximum(counts, 0.0).sum()), 1.0)
-    records = released if settings.records is None else float(settings.records)
-    return GuidedFinding(
-        centres=part_equal_centres(centres, stream.child("equal centres")),
-        weights=np.maximum(counts, 0.0) * (records / released),
-        weight_noise=count_std * (records / released),
-        released_records=records,
-        centre_noise=sum_std / typical * server.longest / LENGTH,
+        means, unit = sums.reshape(k, d) / np.maximum(counts, least)[:, None], server.longest / find_reach(LENGTH, d)
+        centres, plane = np.clip(means * unit, -1.0, 1.0), None
+    noise, count_variance = settings.noise, settings.placement.total_variance(settings.noise.counts)
+    sum_std = settings.placement.total_variance(noise.sums) ** 0.5
+    blurs = blur_means(means, np.maximum(counts, least), sum_std=sum_std, count_variances=count_variance) * unit**2
+    refined = Refined(
+        centres=centres,
+        centre_variances=np.minimum(blurs, UNKNOWN),
+        counts=counts.astype(np.float64),
+        count_variances=np.full(k, count_variance),
         rounds=settings.rounds,
     )
+    # A client counts once for each cluster that it has records in, which says nothing of sizes.
+    sizes = (
+        None if settings.client_level else fit_sizes(refined.counts, refined.count_variances, total=settings.records)
+    )
+    return conclude(refined, sizes, stream=stream.child("equal centres"))
 
 
 def list_plan(settings: FeddpSettings) -> tuple[Release, ...]:

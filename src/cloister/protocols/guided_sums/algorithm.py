@@ -20,9 +20,11 @@ from msgspec import Meta, Struct
 
 from cloister.crypto import Stream
 from cloister.errors import LocalProtocolError
+from cloister.privacy.centre_noise import UNKNOWN
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism, Release
 from cloister.privacy.samplers import Sampler
 from cloister.protocols.guided_sums.agreement import Agreement, Settings, release_of, sample_parties
+from cloister.protocols.guided_sums.postprocessing import part_equal_centres
 from cloister.protocols.guided_sums.query import (
     LENGTH_MOST,
     NOTHING,
@@ -35,10 +37,12 @@ from cloister.protocols.guided_sums.query import (
     largest_array,
     take_points,
 )
+from cloister.protocols.guided_sums.refinement import Refined
 from cloister.protocols.guided_sums.settings import CLUSTERS_MOST, GuidedSettings, Slot, require
 from cloister.protocols.guided_sums.statements import Forms
 from cloister.records import FloatArray, IntArray, Records
 from cloister.report.result import KChoice
+from cloister.report.sizes import Sizes
 from cloister.wire import Array
 
 
@@ -58,12 +62,10 @@ class GuidedFinding:
     ----------
     centres
         (k, d) in [-1, 1]^d, all different.
-    weights, weight_noise
-        (k,): about how many records each cluster holds, at least 0; and the standard deviation of the noise in each.
-    released_records
-        The number of records, noisy or declared.
     centre_noise
-        The standard deviation of the noise in a coordinate of a centre of average size in the last round.
+        (k, d): the standard deviations of the noise in the centres (docs/proofs/uncertainty.md).
+    sizes
+        About how many records each cluster holds, and all of them together; None where that was not released.
     rounds
         Rounds of Lloyd's algorithm, including one that makes the first centres.
     curve
@@ -73,27 +75,44 @@ class GuidedFinding:
     """
 
     centres: FloatArray
-    weights: FloatArray
-    weight_noise: float
-    released_records: float
-    centre_noise: float
+    centre_noise: FloatArray
+    sizes: Sizes | None
     rounds: int
     curve: tuple[KChoice, ...] = ()
     layout: Layout | None = None
 
 
+def conclude(
+    refined: Refined,
+    sizes: Sizes | None,
+    *,
+    stream: Stream,
+    curve: tuple[KChoice, ...] = (),
+    layout: Layout | None = None,
+) -> GuidedFinding:
+    """Return what was found, with centres drawn from a stream in place of equal ones."""
+    centres = part_equal_centres(refined.centres, stream)
+    replaced = (centres != refined.centres).any(axis=1, keepdims=True)
+    return GuidedFinding(
+        centres=centres,
+        centre_noise=np.sqrt(np.where(replaced, UNKNOWN, refined.centre_variances)),
+        sizes=sizes,
+        rounds=refined.rounds,
+        curve=curve,
+        layout=layout,
+    )
+
+
 NUMBER_MOST = 2.0**1000
-"""Weights and noises are numbers below this: finite, and so are their sums."""
+"""Of losses and scores: finite, and so are their sums."""
 
 
 class Result(Question, frozen=True, kw_only=True):
     """What was found, as the leader states it: the last slot's kind, which asks nothing of any record."""
 
     centres: Array
-    weights: Array
-    weight_noise: float
-    released_records: float
-    centre_noise: float
+    centre_noise: Array
+    sizes: Sizes | None
     rounds: Annotated[int, Meta(ge=0, lt=2**31)]
     curve: Annotated[tuple[KChoice, ...], Meta(max_length=CLUSTERS_MOST)]
     layout: Layout | None
@@ -102,22 +121,22 @@ class Result(Question, frozen=True, kw_only=True):
     def of(cls, finding: GuidedFinding) -> Self:
         """Return a finding as it is stated."""
         numbers = {name: getattr(finding, name) for name in cls.__struct_fields__}
-        return cls(**numbers | {"centres": Array.of(finding.centres), "weights": Array.of(finding.weights)})
+        arrays = {name: Array.of(numbers[name]) for name in ("centres", "centre_noise")}
+        return cls(**numbers | arrays)
 
     def read(self, ground: Ground) -> GuidedFinding:
         """Check the range and return the finding."""
         settings = ground.settings
         k = count_rows("centres", self.centres, settings.clusters)
         centres = take_points("centres", self.centres, k, settings.dimensions)
-        weights: FloatArray = self.weights.to_numpy(np.float64, k).copy()
-        numbers = np.array(
-            [self.weight_noise, self.released_records, self.centre_noise, *weights]
-            + [abs(number) for tried in self.curve for number in (tried.loss, tried.score)]
-        )
-        require(bool((numbers >= 0).all()), "a result's numbers", "at least 0", "others")  # NaN is not, either
-        require(bool((numbers <= NUMBER_MOST).all()), "a result's numbers", "finite", "others")
+        noise = take_points("noise", self.centre_noise, k, settings.dimensions)
+        require(bool((noise >= 0).all()), "a result's noise", "at least 0", "others")
+        sizes = k if self.sizes is None else len(self.sizes.clusters)
+        require(sizes == k, "the number of a result's sizes", str(k), sizes)
+        numbers = np.abs([number for tried in self.curve for number in (tried.loss, tried.score)])
+        require(bool((numbers <= NUMBER_MOST).all()), "a result's numbers", "finite", "others")  # NaN is not, either
         kept = {name: getattr(self, name) for name in self.__struct_fields__}
-        return GuidedFinding(**kept | {"centres": centres, "weights": weights})
+        return GuidedFinding(**kept | {"centres": centres, "centre_noise": noise})
 
     def form(self, ground: Ground) -> Form:
         """Check it; nothing is measured."""
@@ -131,10 +150,8 @@ class Result(Question, frozen=True, kw_only=True):
         tried = KChoice(k=2**32, loss=LENGTH_MOST, score=LENGTH_MOST)
         return cls(
             centres=largest_array(k, d),
-            weights=largest_array(k),
-            weight_noise=LENGTH_MOST,
-            released_records=LENGTH_MOST,
-            centre_noise=LENGTH_MOST,
+            centre_noise=largest_array(k, d),
+            sizes=Sizes(unit="records", clusters=(0.0,) * k, noise=(0.0,) * k, total=0.0, total_noise=0.0),
             rounds=2**31 - 1,
             curve=(tried,) * (k if getattr(ground.settings, "choose_k", False) else 0),
             layout=Layout(route="projected", cells=2**31 - 1, axes=2**31 - 1),

@@ -5,7 +5,7 @@ many is not known in advance. So the prior is the nonparametric maximum-likeliho
 Wolfowitz 1956; Jiang and Zhang 2009): weights on a grid of counts, found by EM from all cells. It acts as a threshold
 if cells are clearly full or empty, and as shrinkage towards their average if all are alike.
 
-`shrink_mean` and `shrink_steps` decide how much of a noisy vector to believe.
+`shrink_mean` and `find_gains` decide how much of a noisy vector to believe.
 
 `swap_centres` moves a centre that is not needed where it is to a cluster that looks like two. Lloyd's algorithm never
 leaves a local optimum: two centres that share a cluster stay there while two other clusters share one centre. The
@@ -67,14 +67,18 @@ def shrink_mean(mean: FloatArray, noise_std: float) -> FloatArray:
     return mean * max(0.0, 1.0 - max(len(mean) - 2, 0) * noise_std**2 / square)
 
 
-def shrink_steps(steps: FloatArray, variances: FloatArray) -> FloatArray:
-    """Shrink steps by empirical Bayes: coordinates are N(0, tau^2) seen with noise; tau^2 by EM over all clusters."""
+def find_gains(steps: FloatArray, variances: FloatArray) -> FloatArray:
+    """Return what to shrink each step by, (k, 1): empirical Bayes.
+
+    Coordinates are N(0, tau^2) seen with noise of these variances; tau^2 by EM over all clusters.
+    """
     squares = (steps**2).mean(axis=1)
     tau2 = max(float((squares - variances).mean()), 1e-6 * float(squares.mean()), 1e-30)
     for _ in range(_SHRINK_STEPS):
         gain = tau2 / (tau2 + variances)
         tau2 = max(float((gain**2 * squares + gain * variances).mean()), 1e-30)
-    return steps * (tau2 / (tau2 + variances))[:, None]
+    gains: FloatArray = (tau2 / (tau2 + variances))[:, None]
+    return gains
 
 
 @dataclass(frozen=True, kw_only=True)

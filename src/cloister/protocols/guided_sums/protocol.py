@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any, ClassVar, Final
 
+import numpy as np
+
 from cloister.audit import JobUnderAudit
 from cloister.audit.attack import make_identities
 from cloister.audit.whole_view import Released
@@ -95,9 +97,8 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
         return Finding(
             centres=found.centres,
             rounds=found.rounds,
-            cluster_records=tuple(found.weights.tolist()),
-            cluster_records_noise=found.weight_noise,
-            released_records=found.released_records,
+            sizes=found.sizes,
+            centre_noise=found.centre_noise,
             curve=found.curve,
             details=found,
         )
@@ -172,10 +173,10 @@ def _describe_run(
     fewest = min(map(len, outcome.members))
     asked = settings.sample_size
     return Circumstances(
-        estimated_records=None if settings.client_level else found.released_records,
+        estimated_records=None if settings.client_level or found.sizes is None else found.sizes.total,
         declared_records=settings.records,
         parties=settings.parties if settings.client_level else None,
-        centre_noise=found.centre_noise,
+        centre_noise=float(np.median(found.centre_noise)),
         remedy=remedy + (", or bring in more parties." if settings.client_level else "."),
         shares_missing=asked - min(fewest, asked),
         parties_in_sum=fewest,

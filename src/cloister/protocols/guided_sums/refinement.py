@@ -20,7 +20,8 @@ from cloister.crypto.stream import Stream
 from cloister.kmeans.kernel import nearest
 from cloister.kmeans.offsets import Join, Joined, sum_offsets
 from cloister.numeric import find_reach
-from cloister.protocols.guided_sums.postprocessing import USUAL, Sketch, SwapRule, shrink_steps, swap_centres
+from cloister.privacy.centre_noise import UNKNOWN, blend, blur_means
+from cloister.protocols.guided_sums.postprocessing import USUAL, Sketch, SwapRule, find_gains, swap_centres
 from cloister.protocols.guided_sums.query import (
     IDLE,
     LENGTH_LEAST,
@@ -39,8 +40,9 @@ from cloister.protocols.guided_sums.query import (
     take_points,
 )
 from cloister.protocols.guided_sums.settings import GuidedSettings, Slot
-from cloister.protocols.guided_sums.statistics import Plane, Subspace
+from cloister.protocols.guided_sums.statistics import NumberOfRecords, Plane, Subspace
 from cloister.records import FloatArray, IntArray, Records
+from cloister.report.sizes import Sizes, fit_sizes, share_out
 from cloister.wire import Array
 
 IN_SUBSPACE = SwapRule(clear=3.0, worth=2.0)
@@ -164,13 +166,23 @@ _NOISE_FOR_ONE = 0.08  # of the radius: a whole-budget step with so much noise i
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Refined:
-    """Centres after the last round."""
+    """Centres after the last round.
+
+    Attributes
+    ----------
+    centres, centre_variances
+        (k, d), and the variances of the noise in them.
+    counts, count_variances
+        (k,): how many records each cluster has, as released, and the variances of the noise in these.
+    rounds
+        How many there were.
+    """
 
     centres: FloatArray
-    weights: FloatArray
-    weight_noise: float
+    centre_variances: FloatArray
+    counts: FloatArray
+    count_variances: FloatArray
     rounds: int
-    centre_noise: float
 
 
 def split_share(share: int, *, client_level: bool) -> tuple[int, int]:
@@ -241,6 +253,7 @@ def refine_centres(
     l2_squared: int,
     records: float,
     centres: FloatArray,
+    centre_variances: FloatArray,
     radii: FloatArray,
     weights: FloatArray,
     weight_variances: FloatArray,
@@ -273,16 +286,19 @@ def refine_centres(
         )
         total = yield pose(Ground(settings=settings), f"Lloyd round {t + 1}", question)
         released = total.reshape(k, d + 2)
-        counts = released[:, -1] / weight
+        counted, count_variances = released[:, -1] / weight, np.full(k, count_std**2)
         if t == 0:  # the histogram has counted them too
             if settings.client_level:  # in other units: a party's vectors are scaled by other factors
-                factor = max(float(counts.sum()), count_std) / float(weights.sum())
+                factor = max(float(counted.sum()), count_std) / float(weights.sum())
                 weights, weight_variances = weights * factor, weight_variances * factor**2
-            counts = (counts / count_std**2 + weights / weight_variances) / (1 / count_std**2 + 1 / weight_variances)
-        seen = np.maximum(counts, 0.0)
-        counts = np.maximum(counts, max(1.0, count_std))
+            precisions = 1 / count_variances + 1 / weight_variances
+            counted = (counted / count_variances + weights / weight_variances) / precisions
+            count_variances = 1 / precisions
+        counts = np.maximum(counted, max(1.0, count_std))
         steps = released[:, :d] / scale / counts[:, None]
-        steps = _shrink(steps, (sum_std / counts) ** 2, None if guide is None else guide.subspace.axes)
+        blurs = blur_means(steps, counts, sum_std=sum_std, count_variances=count_variances) * radii[:, None] ** 2
+        shrunk = _shrink(steps, (sum_std / counts) ** 2, None if guide is None else guide.subspace.axes)
+        steps, centre_variances = shrunk.steps, shrunk.blend(centre_variances, blurs)
         squares = (steps**2).sum(axis=1)
         steps = steps / np.sqrt(np.maximum(squares, 1.0))[:, None]
         centres = np.clip(centres + radii[:, None] * steps, -1.0, 1.0)
@@ -291,6 +307,7 @@ def refine_centres(
             widths = radii if guide is None else np.full(k, guide.radius)
             moved = steps if guide is None else (radii / widths)[:, None] * steps @ guide.subspace.axes
             variances = released[:, d] / weight / counts - (moved**2).sum(axis=1)
+            stayed = centres
             centres = swap_centres(
                 centres,
                 counts=counts,
@@ -300,23 +317,53 @@ def refine_centres(
                 stream=stream.child(t),
                 rule=USUAL if guide is None else guide.swaps,
             )
-    typical = max(records / k, 1.0)
+            moved = (centres != stayed).any(axis=1)
+            centre_variances[moved] = UNKNOWN  # until the next round has measured where it went
     return Refined(
         centres=centres,
-        weights=seen,
-        weight_noise=count_std,
+        centre_variances=centre_variances,
+        counts=counted,
+        count_variances=count_variances,
         rounds=rounds,
-        centre_noise=float(sum_std / typical * np.median(radii)),
     )
 
 
-def _shrink(steps: FloatArray, variances: FloatArray, axes: FloatArray | None) -> FloatArray:
+def estimate_sizes(refined: Refined, number: NumberOfRecords, *, counted_all: bool) -> Sizes:
+    """Return sizes that add up to the number of records.
+
+    ``counted_all`` says whether the last round counted each record as one; otherwise its counts are proportions.
+    """
+    total = None if number.noise is None else number.estimate
+    fit = fit_sizes if counted_all else share_out
+    return fit(refined.counts, refined.count_variances, total=total, total_variance=(number.noise or 0.0) ** 2)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Shrunk:
+    """Steps that were shrunk, whole or in two parts."""
+
+    steps: FloatArray
+    gains: tuple[FloatArray, ...]
+    """Of each part, (k, 1)."""
+    extents: tuple[FloatArray, ...]
+    """How much of each coordinate is in each part, (d,); they add up to 1."""
+
+    def blend(self, left: FloatArray, fresh: FloatArray) -> FloatArray:
+        """Return the variances of the centres after the step."""
+        parts = [extent * blend(left, fresh, gains) for gains, extent in zip(self.gains, self.extents, strict=True)]
+        blended: FloatArray = np.sum(parts, axis=0)
+        return blended
+
+
+def _shrink(steps: FloatArray, variances: FloatArray, axes: FloatArray | None) -> _Shrunk:
     """Shrink whole steps; with axes, the parts along and orthogonal to them separately, each by its own noise."""
     if axes is None or axes.shape[1] == len(axes):
-        return shrink_steps(steps, variances)
+        whole = find_gains(steps, variances)
+        return _Shrunk(steps=steps * whole, gains=(whole,), extents=(np.ones(steps.shape[1]),))
     along = steps @ axes
     across = steps - along @ axes.T
     d, m = axes.shape
     # A projection's noise is in its m, or d - m, directions only: the mean over d coordinates is less by that.
-    shrunk: FloatArray = shrink_steps(along, variances) @ axes.T + shrink_steps(across, variances * ((d - m) / d))
-    return shrunk
+    gains = find_gains(along, variances), find_gains(across, variances * ((d - m) / d))
+    inside = (axes**2).sum(axis=1)
+    return _Shrunk(steps=(along * gains[0]) @ axes.T + across * gains[1], gains=gains, extents=(inside, 1.0 - inside))

@@ -115,7 +115,7 @@ def fix_signs(vectors: FloatArray) -> FloatArray:
 
 SIZE_BINS = 20
 """Bins of party sizes: 1, 2, 3 to 4, 5 to 8 and so on, each twice the last; all above 2^18 share one."""
-_VOTE = 2.5  # deviations of noise above which a bin has votes; in one of eight releases, some bin has that much noise
+_VOTE = 3.5  # deviations of noise above which a bin has votes; in one of 200 releases, some bin has that much noise
 _CELLS, _CELLS_PER_OCCUPIED = 16, 3  # cells per cluster, of which about one in three holds records
 
 
@@ -128,8 +128,25 @@ def list_size_slots(settings: GuidedSettings) -> tuple[Slot, ...]:
     return (Slot(name="number of records", length=1, kind=Count),)
 
 
-def release_size(settings: GuidedSettings, *, l2_squared: int) -> Asking[float]:
-    """Release roughly how many records there are."""
+@dataclass(frozen=True, kw_only=True)
+class NumberOfRecords:
+    """How many records there are: declared, or as released; at least 1."""
+
+    estimate: float
+    noise: float | None
+    """Its standard deviation, 0 if it is declared; None: the number is lost in the noise, and the estimate a guess."""
+
+    def scaled(self, factor: float) -> NumberOfRecords:
+        """Return the number of a part, or of the whole."""
+        return NumberOfRecords(
+            estimate=factor * self.estimate, noise=None if self.noise is None else factor * self.noise
+        )
+
+
+def find_number(settings: GuidedSettings, *, l2_squared: int) -> Asking[NumberOfRecords]:
+    """Return the declared number of records, or release it for this share of the budget."""
+    if settings.records is not None:
+        return NumberOfRecords(estimate=float(settings.records), noise=0.0)
     count = release_sizes if settings.client_level else count_records
     return (yield from count(settings, l2_squared=l2_squared))
 
@@ -159,7 +176,7 @@ class Count(Question, frozen=True, kw_only=True):
         return cls(share=SHARE_MOST)
 
 
-def count_records(settings: GuidedSettings, *, l2_squared: int) -> Asking[float]:
+def count_records(settings: GuidedSettings, *, l2_squared: int) -> Asking[NumberOfRecords]:
     """Release the number of records.
 
     Privacy
@@ -167,15 +184,18 @@ def count_records(settings: GuidedSettings, *, l2_squared: int) -> Asking[float]
     As `Count`.
     """
     total = yield pose(Ground(settings=settings), "number of records", Count(share=l2_squared))
-    return max(1.0, float(total[0]) / isqrt(l2_squared))
+    height = isqrt(l2_squared)
+    return NumberOfRecords(estimate=max(1.0, float(total[0]) / height), noise=settings.noise_std / height)
 
 
 class Sizes(Question, frozen=True, kw_only=True):
-    """In which bin a party's number of records lies: 1, 2, 3 to 4, 5 to 8 and so on.
+    """How many records a party holds: its vote, split between the two nearest of 1, 2, 4, 8 and so on.
+
+    The votes' mean is the number of records, exactly. A number above the last counts as the last.
 
     Privacy
     -------
-    A party adds a = isqrt(share) to one bin: squared L2 norm a^2 <= share.
+    A party adds x and y, at least 0, to two bins, x + y = a = isqrt(share): squared L2 norm x^2 + y^2 <= a^2 <= share.
     """
 
     share: Share
@@ -185,13 +205,15 @@ class Sizes(Question, frozen=True, kw_only=True):
         height = isqrt(self.share)
 
         def measure(party: Records) -> IntArray:
-            size = sum(len(batch) for batch in party.batches())
+            size = min(sum(len(batch) for batch in party.batches()), 2 ** (SIZE_BINS - 1))
             votes = np.zeros(SIZE_BINS, dtype=np.int64)
             if size:
-                votes[min((size - 1).bit_length(), SIZE_BINS - 1)] = height
+                lower = min(size.bit_length() - 1, SIZE_BINS - 2)
+                upper = height * (size - 2**lower) >> lower
+                votes[lower : lower + 2] = height - upper, upper
             return votes
 
-        return Form(length=SIZE_BINS, l2_squared=height**2, measure=measure)
+        return Form(length=SIZE_BINS, l2_squared=height**2, measure=measure, bounds_clients=True)
 
     @classmethod
     def largest(cls, ground: Ground) -> Self:
@@ -199,19 +221,24 @@ class Sizes(Question, frozen=True, kw_only=True):
         return cls(share=SHARE_MOST)
 
 
-def release_sizes(settings: GuidedSettings, *, l2_squared: int) -> Asking[float]:
-    """Let every party vote for the bin of its number of records; return roughly the sum.
+def release_sizes(settings: GuidedSettings, *, l2_squared: int) -> Asking[NumberOfRecords]:
+    """Let every party vote for its number of records; return the sum, from the bins with votes and those beside them.
 
     Privacy
     -------
     As `Sizes`.
     """
     total = yield pose(Ground(settings=settings), "votes for the size of a party", Sizes(share=l2_squared))
-    middles = 2.0 ** np.maximum(np.arange(SIZE_BINS) - 0.5, 0.0)
-    votes = np.where(total > _VOTE * settings.noise_std, total / isqrt(l2_squared), 0.0)
-    if not votes.any():
-        votes[int(np.argmax(total))] = 1.0
-    return float(settings.parties * (votes @ middles) / votes.sum())
+    values, noise = 2.0 ** np.arange(SIZE_BINS), settings.noise_std / isqrt(l2_squared)
+    votes = total / isqrt(l2_squared)
+    voted = np.flatnonzero(votes > _VOTE * noise)
+    if not voted.size:
+        return NumberOfRecords(estimate=float(settings.parties * values[votes.argmax()]), noise=None)
+    near = (np.abs(np.arange(SIZE_BINS)[:, None] - voted) <= 1).any(axis=1)
+    mass = max(float(votes[near].sum()), noise)
+    mean = float(np.clip(votes[near] @ values[near] / mass, 1.0, values[-1]))
+    of_mean = noise * float(np.sqrt(((values[near] - mean) ** 2).sum())) / mass
+    return NumberOfRecords(estimate=settings.parties * mean, noise=settings.parties * of_mean)
 
 
 def weigh_clients(settings: GuidedSettings, records: float) -> float:

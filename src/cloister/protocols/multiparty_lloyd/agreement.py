@@ -269,11 +269,14 @@ class LloydSession:
         How each party's records join clusters.
     terms
         The terms of the serverless sums, if the parties add up in a ring.
+    records
+        How many records all parties have together, if the job declares it public.
     """
 
     agreement: Agreement
     assignment: Assignment
     terms: Terms | None = None
+    records: int | None = None
 
     @property
     def middleman(self) -> str:

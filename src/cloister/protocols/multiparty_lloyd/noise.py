@@ -10,17 +10,22 @@ rounds compose in zCDP (with ``noise = "laplace"``: pure epsilons add up).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
 from cloister.numeric import FixedPoint
 from cloister.privacy.calibration import calibrate_gaussian, calibrate_laplace
+from cloister.privacy.centre_noise import UNKNOWN
 from cloister.privacy.encoder import SumCountEncoder, balance_count_weight
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Release
 from cloister.privacy.placement import Aggregator, Placement
 from cloister.privacy.samplers import check_draw
 from cloister.privacy.units import Budget, Sensitivity
 from cloister.protocols.multiparty_lloyd.rules import BoundedSums, NoisyRule
+from cloister.records import FloatArray, IntArray
 
 NoiseKind = Literal["gaussian", "laplace"]
 Target = DiscreteGaussian | DiscreteLaplace
@@ -89,6 +94,21 @@ class NoisePlan:
         rounds = len(self.targets)
         deviation = self.placement.total_variance(self.target_of(rounds)) ** 0.5
         return self.rule.blur_centre(deviation, rounds, cluster_records)
+
+    def find_centre_noise(self, totals: Sequence[IntArray], dimensions: int) -> FloatArray | None:
+        """Return the standard deviations of the noise in the final centres, in unit scaling, from all rounds' sums.
+
+        The start reads no record, so at first nothing is known of the centres. None where the guarantee does not hold.
+        """
+        if self.flaw:
+            return None
+        left = np.full((self.clusters, dimensions), UNKNOWN)
+        for round_, total in enumerate(totals, start=1):
+            deviation = self.placement.total_variance(self.target_of(round_)) ** 0.5
+            last = totals[round_ - 2] if round_ > 1 else None
+            left = self.rule.carry_noise(left, total, deviation, round_=round_, last=last)
+        found: FloatArray = np.sqrt(left)
+        return found
 
     @property
     def count_noise(self) -> float | None:

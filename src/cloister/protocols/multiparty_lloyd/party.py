@@ -63,6 +63,8 @@ class LloydState:
         self.centres: FloatArray | None = None
         self.taken = 0
         """How many rounds' sums are in the centres."""
+        self.missing = 0
+        """How many parties were not in the last of these sums."""
         self.released_totals: tuple[IntArray, ...] = ()
         """The noisy sums of the rounds taken; empty where no noise was added."""
 
@@ -102,7 +104,7 @@ class LloydState:
         assert self.centres is not None
         shaped = total.reshape(self._agreement.clusters, -1)
         self.centres = self._agreement.rule.move(self.centres, shaped, round_=round_, members=members, last=self._last)
-        self.taken = round_
+        self.taken, self.missing = round_, self._agreement.parties - members
         if self._agreement.noise is not None:
             self.released_totals = (*self.released_totals, shaped)
 

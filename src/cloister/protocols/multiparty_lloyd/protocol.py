@@ -46,6 +46,7 @@ from cloister.protocols.multiparty_lloyd.options import (
 from cloister.protocols.multiparty_lloyd.party import LloydParty, LloydState
 from cloister.protocols.multiparty_lloyd.plan import forecast_rounds
 from cloister.protocols.serverless import RelayOutcome, RingParty, relay
+from cloister.report.sizes import fit_sizes
 from cloister.roles import Coordinator, Party, Seat
 from cloister.wire import Codec
 
@@ -102,7 +103,10 @@ class LloydClustering(Clustering[LloydSession]):
             context=json.dumps(context, sort_keys=True),
         )
         return LloydSession(
-            agreement=agreement, assignment=assignment, terms=make_terms(agreement) if in_ring else None
+            agreement=agreement,
+            assignment=assignment,
+            terms=make_terms(agreement) if in_ring else None,
+            records=job.data.records,
         )
 
     def charges(self, agreed: LloydSession) -> Charges | None:
@@ -167,13 +171,15 @@ class LloydClustering(Clustering[LloydSession]):
             return None
         state = _state_of(party)
         assert state.centres is not None
-        noise, counts = agreed.agreement.noise, state.released_counts
+        noise, counts, sizes, d = agreed.agreement.noise, state.released_counts, None, agreed.agreement.dimensions
+        if noise is not None and counts is not None and noise.count_noise is not None:
+            declared = agreed.records if state.missing == 0 else None
+            sizes = fit_sizes(counts, np.full(len(counts), noise.count_noise**2), total=declared)
         return Finding(
             centres=state.centres,
             rounds=outcome.rounds,
-            cluster_records=() if counts is None else tuple(np.maximum(counts, 0.0).tolist()),
-            cluster_records_noise=None if noise is None else noise.count_noise,
-            released_records=None if counts is None else max(0.0, float(counts.sum())),
+            sizes=sizes,
+            centre_noise=None if noise is None else noise.find_centre_noise(state.released_totals, d),
             details=counts,
         )
 
@@ -300,13 +306,16 @@ def _fill_card(
     assert job.budget is not None
     declared_records = job.data.records
     records = declared_records if counts is None else float(counts.sum())
+    blur = None if finding.centre_noise is None else float(np.median(finding.centre_noise))
+    if blur is None and records is not None:  # as the text claims, for a cluster of average size
+        blur = plan.blur_centre(max(1.0, records / plan.clusters))
     fewest = min(map(len, outcome.members))
     card = make_card(
         Circumstances(
             estimated_records=records,
             records_noise=None if counts is None else len(counts) ** 0.5 * (plan.count_noise or 0.0),
             declared_records=declared_records,
-            centre_noise=None if records is None else plan.blur_centre(max(1.0, records / plan.clusters)),
+            centre_noise=blur,
             parties_in_sum=fewest,
             flaw=plan.flaw,
         )

@@ -14,6 +14,7 @@ import numpy as np
 from cloister.errors import PrecisionError, RemoteProtocolError
 from cloister.kmeans import Assignment, ClusterSums, Unconstrained, fold, update_centres
 from cloister.numeric import FixedPoint
+from cloister.privacy.centre_noise import blend, blur_means
 from cloister.privacy.encoder import BoundedRecords, SumCountEncoder
 from cloister.privacy.units import Sensitivity
 from cloister.records import FloatArray, IntArray, Records, iterate_chunks
@@ -64,6 +65,15 @@ class NoisyRule(Rule, Protocol):
 
     def blur_centre(self, deviation: float, round_: int, cluster_records: float) -> float:
         """Return how far noise of this deviation on the sum moves a coordinate of a centre, in unit scaling."""
+
+    def carry_noise(
+        self, left: FloatArray, total: IntArray, deviation: float, *, round_: int, last: Last = None
+    ) -> FloatArray:
+        """Return the variances of the noise in the centres after a round, from those before it.
+
+        All in unit scaling, (k, d). They follow from the round's noisy sum and the deviation of its noise
+        (docs/proofs/uncertainty.md).
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,3 +246,25 @@ class BoundedSums:
     def blur_centre(self, deviation: float, round_: int, cluster_records: float) -> float:
         """The sum's noise over the number of records."""
         return deviation * self.encoder.fixed_point.resolution / cluster_records
+
+    def carry_noise(
+        self, left: FloatArray, total: IntArray, deviation: float, *, round_: int, last: Last = None
+    ) -> FloatArray:
+        """The noise of the quotient; a cluster that was not seen keeps its centre and the noise in it."""
+        counts = self.encoder.decode_counts(total)
+        return blur_quotients(
+            left,
+            self.encoder.decode_sums(total),
+            np.where(counts >= 1, counts, 0.0),
+            sum_std=deviation * self.encoder.fixed_point.resolution,
+            count_std=deviation / self.encoder.count_weight,
+        )
+
+
+def blur_quotients(
+    left: FloatArray, sums: FloatArray, counts: FloatArray, *, sum_std: float, count_std: float
+) -> FloatArray:
+    """Return the variances of sums over counts; where a count is 0, those of the centre that stays."""
+    seen, divisors = counts[:, None] != 0, np.where(counts != 0, counts, 1.0)
+    fresh = blur_means(sums / divisors[:, None], divisors, sum_std=sum_std, count_variances=count_std**2)
+    return blend(left, fresh, np.where(seen, 1.0, 0.0))

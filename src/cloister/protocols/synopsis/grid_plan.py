@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 
+from cloister.privacy.centre_noise import UNKNOWN
 from cloister.protocols.guided_sums.query import IDLE, LENGTH_LEAST, Asking
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS
 from cloister.protocols.guided_sums.statistics import Subspace
@@ -74,6 +75,11 @@ class GridPlan:
     def embed(self, points: FloatArray) -> FloatArray:
         """Return points of the grid in the columns."""
         return points if self.grid.subspace is None else np.clip(self.grid.subspace.embed(points), -1.0, 1.0)
+
+    def spread_noise(self, variances: FloatArray) -> FloatArray:
+        """Return the variances of points of the grid, (k, axes), in the columns."""
+        subspace = self.grid.subspace
+        return variances if subspace is None else np.minimum(variances @ subspace.axes.T**2, UNKNOWN)
 
     def place(self, start: Start) -> tuple[FloatArray, FloatArray]:
         """Return centres in the columns, and the radius that a record's offset from each is clipped to."""

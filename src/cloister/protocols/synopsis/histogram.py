@@ -9,6 +9,7 @@ import numpy as np
 
 from cloister.crypto import Stream
 from cloister.kmeans import nearest, weighted_kmeans
+from cloister.privacy.centre_noise import blur_weighted_means
 from cloister.protocols.guided_sums.postprocessing import estimate_counts
 from cloister.protocols.guided_sums.query import Asking, Ground, pose
 from cloister.protocols.synopsis.questions import Grid
@@ -63,6 +64,8 @@ class Start:
     """(k,): about how many records each holds."""
     weight_variances: FloatArray
     """(k,): of the noise in these."""
+    centre_variances: FloatArray
+    """(k, axes): of the noise in the centres."""
     variances: FloatArray
     """(k,): the mean squared distance of a cluster's records to its centre."""
     loss: float
@@ -125,6 +128,7 @@ def cluster_cells(histogram: Histogram, k: int, *, restarts: int, stream: Stream
         centres=fit.centres,
         weights=sizes,
         weight_variances=np.maximum(cells, 1) * histogram.variance,
+        centre_variances=blur_weighted_means(points, found.labels, weights, fit.centres, histogram.variance),
         variances=losses / np.maximum(sizes, 1e-300) + histogram.cell_variance,
         loss=float(losses.sum() / sizes.sum()) + histogram.cell_variance,
     )

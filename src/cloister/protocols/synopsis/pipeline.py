@@ -9,12 +9,12 @@ what else was tried: docs/study-synopsis.md.
 from __future__ import annotations
 
 from cloister.crypto import Stream
-from cloister.protocols.guided_sums.algorithm import GuidedFinding, Layout
-from cloister.protocols.guided_sums.postprocessing import Sketch, part_equal_centres
+from cloister.protocols.guided_sums.algorithm import GuidedFinding, Layout, conclude
+from cloister.protocols.guided_sums.postprocessing import Sketch
 from cloister.protocols.guided_sums.query import Asking
-from cloister.protocols.guided_sums.refinement import refine_centres
+from cloister.protocols.guided_sums.refinement import estimate_sizes, refine_centres
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS
-from cloister.protocols.guided_sums.statistics import release_size, weigh_clients
+from cloister.protocols.guided_sums.statistics import find_number, weigh_clients
 from cloister.protocols.synopsis.choice_of_k import choose_k
 from cloister.protocols.synopsis.grid_plan import plan_grid, widen_radii
 from cloister.protocols.synopsis.histogram import cluster_cells, release_histogram
@@ -34,15 +34,10 @@ def run_synopsis(settings: Settings, stream: Stream) -> Asking[GuidedFinding]:
         choice of k, the directions in which clusters are split, and what replaces equal centres.
         The noise of a release never comes from it.
     """
-    left_l2_squared = BUDGET_UNITS
-    if settings.records is None:
-        count_l2_squared = int(settings.knobs.count_share * BUDGET_UNITS)
-        left_l2_squared -= count_l2_squared
-        released_records = yield from release_size(settings, l2_squared=count_l2_squared)
-    else:
-        released_records = float(settings.records)
-    records = weigh_clients(settings, released_records) if settings.client_level else released_records
-    plan = yield from plan_grid(settings, l2_squared=left_l2_squared, records=records)
+    count_l2_squared = 0 if settings.records is not None else int(settings.knobs.count_share * BUDGET_UNITS)
+    number = yield from find_number(settings, l2_squared=count_l2_squared)
+    records = weigh_clients(settings, number.estimate) if settings.client_level else number.estimate
+    plan = yield from plan_grid(settings, l2_squared=BUDGET_UNITS - count_l2_squared, records=records)
     histogram = yield from release_histogram(settings, plan.grid, l2_squared=plan.histogram_l2_squared, records=records)
     k = settings.clusters
     curve: tuple[KChoice, ...] = ()
@@ -63,22 +58,17 @@ def run_synopsis(settings: Settings, stream: Stream) -> Asking[GuidedFinding]:
         l2_squared=plan.left_l2_squared,
         records=records,
         centres=centres,
+        centre_variances=plan.spread_noise(start.centre_variances),
         radii=widen_radii(settings, radii, l2_squared=plan.left_l2_squared, records=records),
         weights=start.weights,
         weight_variances=start.weight_variances,
         sketch=Sketch(points=plan.embed(histogram.points), weights=histogram.weights),
         stream=stream.child("swaps"),
     )
-    # With clients, the rounds count in other units and only give proportions.
-    seen = float(refined.weights.sum())
-    scale = released_records / seen if settings.client_level and seen > 0 else 1.0
-    return GuidedFinding(
-        centres=part_equal_centres(refined.centres, stream.child("equal centres")),
-        weights=refined.weights * scale,
-        weight_noise=refined.weight_noise * scale,
-        released_records=released_records,
-        centre_noise=refined.centre_noise,
-        rounds=refined.rounds,
+    return conclude(
+        refined,
+        estimate_sizes(refined, number, counted_all=not settings.client_level),
+        stream=stream.child("equal centres"),
         curve=curve,
         layout=Layout(route=plan.route, cells=plan.grid.cells, axes=int((plan.grid.bins > 1).sum())),
     )

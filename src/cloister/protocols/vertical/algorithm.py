@@ -15,13 +15,15 @@ import numpy as np
 from cloister.crypto import Stream
 from cloister.errors import LocalProtocolError
 from cloister.kmeans import nearest, sphere_packing, weighted_kmeans
-from cloister.protocols.guided_sums.postprocessing import estimate_counts, part_equal_centres, shrink_steps
+from cloister.privacy.centre_noise import UNKNOWN, blend, blur_means
+from cloister.protocols.guided_sums.postprocessing import estimate_counts, find_gains, part_equal_centres
 from cloister.protocols.synopsis.histogram import Histogram, cluster_cells
 from cloister.protocols.vertical.codebook import Codebook, Codebooks
 from cloister.protocols.vertical.layout import join_cells, join_reps
 from cloister.protocols.vertical.query import Asking, HistogramQuery, LloydQuery, round_to_length
 from cloister.protocols.vertical.settings import RANDOM_RADIUS, Settings
 from cloister.records import FloatArray, IntArray
+from cloister.report.sizes import Sizes, fit_sizes
 
 _FEWEST = 4  # cells per cluster that are kept in any case
 _RADIUS_UNITS_LEAST = 2
@@ -36,12 +38,10 @@ class VerticalFinding:
 
     centres: FloatArray
     """(k, d) in [-1, 1]^d, in the job's column order, all different."""
-    weights: FloatArray
-    """(k,): about how many records each cluster holds, at least 0."""
-    weight_noise: float
-    """The standard deviation of the noise in each of these."""
-    centre_noise: float
-    """The standard deviation of the noise in a coordinate of a centre of average size in the last round."""
+    centre_noise: FloatArray | None
+    """(k, d): the standard deviations of the noise in these (docs/proofs/uncertainty.md); None without noise."""
+    sizes: Sizes
+    """About how many records each cluster holds."""
     rounds: int
     """Rounds of Lloyd's algorithm that were made."""
 
@@ -64,11 +64,14 @@ def run_vertical(settings: Settings, codebooks: Codebooks, stream: Stream) -> As
     else:
         start = _place_centres(settings, stream.child("random centres"))
     refined = yield from refine_centres(settings, codebooks, start)
+    centres = settings.layout.to_job(refined.centres)
+    parted = part_equal_centres(centres, stream.child("equal centres"))
+    variances = settings.layout.to_job(refined.centre_variances)
+    variances[(parted != centres).any(axis=1)] = UNKNOWN
     return VerticalFinding(
-        centres=part_equal_centres(settings.layout.to_job(refined.centres), stream.child("equal centres")),
-        weights=refined.weights,
-        weight_noise=refined.weight_noise,
-        centre_noise=refined.centre_noise,
+        centres=parted,
+        centre_noise=None if settings.is_exact else np.sqrt(variances),
+        sizes=refined.sizes,
         rounds=settings.rounds_made,
     )
 
@@ -77,6 +80,7 @@ def _place_centres(settings: Settings, stream: Stream) -> StartingPoint:
     """Centres far apart that depend on no record."""
     return StartingPoint(
         centres=np.ascontiguousarray(sphere_packing(stream, settings.clusters, settings.dimensions)),
+        centre_variances=np.full((settings.clusters, settings.dimensions), UNKNOWN),
         weights=None,
         weight_variances=None,
         variance_alice=0.0,
@@ -92,6 +96,8 @@ class StartingPoint:
     """Where the rounds begin, in session order."""
 
     centres: FloatArray
+    centre_variances: FloatArray
+    """(k, d): of the noise in these; of random centres nothing is known."""
     weights: FloatArray | None
     """(k,): about how many records each cluster holds; None: nothing is known."""
     weight_variances: FloatArray | None
@@ -149,6 +155,7 @@ def find_start(settings: Settings, codebooks: Codebooks, stream: Stream) -> Aski
     alice, encrypted = _measure_spread(histogram, found.centres, codebooks.alice.columns)
     return StartingPoint(
         centres=found.centres,
+        centre_variances=found.centre_variances,
         weights=found.weights,
         weight_variances=found.weight_variances,
         variance_alice=alice + variances[0],
@@ -211,9 +218,8 @@ class Refined:
     """Centres after the last round, in session order."""
 
     centres: FloatArray
-    weights: FloatArray
-    weight_noise: float
-    centre_noise: float
+    centre_variances: FloatArray
+    sizes: Sizes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,29 +242,35 @@ def refine_centres(settings: Settings, codebooks: Codebooks, start: StartingPoin
     releases.
     """
     reps, centres = codebooks.reps, start.centres
-    weights, noise, step_noise = np.zeros(settings.clusters), 0.0, 0.0
+    left, sizes = start.centre_variances, fit_sizes(np.zeros(settings.clusters), np.ones(settings.clusters))
     for number in range(1, settings.rounds_made + 1):
         radii = _choose_radii(settings, codebooks, start, number)
         query = make_round(settings, reps, centres, radii, number)
         total = yield query
         if settings.is_exact:
-            centres, weights = _move_exactly(query, total, centres)
+            centres, counts = _move_exactly(query, total, centres)
+            sizes = fit_sizes(counts, np.zeros(settings.clusters))
             continue
         sums, noisy_counts = query.split_total(total)
         noise = settings.total_std(query.sigma_count)
-        weights = _estimate_counts(settings, noisy_counts.astype(np.float64), noise, start if number == 1 else None)
-        counts = np.maximum(weights, max(1.0, noise))
+        counts, variances = _join_counts(noisy_counts.astype(np.float64), noise, start if number == 1 else None)
+        sizes = fit_sizes(counts, variances, total=settings.records)
+        # As `fit_sizes` does, but for the bound at 0.
+        counts = counts + (settings.records - counts.sum()) * variances / variances.sum()
+        counts = np.maximum(counts, max(1.0, noise))
         step_noise = settings.total_std(query.sigma_sum) / settings.units
-        steps = shrink_steps(sums / settings.units / counts[:, None], (step_noise / counts) ** 2)
+        steps = sums / settings.units / counts[:, None]
+        fresh = blur_means(steps, counts, sum_std=step_noise, count_variances=np.square(sizes.noise))
+        gains = find_gains(steps, (step_noise / counts) ** 2)
+        left, steps = blend(left, fresh, gains), steps * gains
         lengths = np.sqrt((steps**2).sum(axis=1, keepdims=True))
         longest = sqrt(query.l2_squared) / settings.units
         steps *= np.minimum(1.0, longest / np.maximum(lengths, longest))
         centres = np.clip(query.origins / settings.units + steps, -1.0, 1.0)
     return Refined(
         centres=centres,
-        weights=np.maximum(weights, 0.0),
-        weight_noise=noise,
-        centre_noise=step_noise / max(settings.records / settings.clusters, 1.0),
+        centre_variances=left,
+        sizes=sizes,
     )
 
 
@@ -328,15 +340,14 @@ def _count_units(settings: Settings, length: float) -> int:
     return min(max(ceil(length * settings.units), _RADIUS_UNITS_LEAST), settings.weight_max)
 
 
-def _estimate_counts(settings: Settings, counts: FloatArray, noise: float, start: StartingPoint | None) -> FloatArray:
-    """Combine the noisy counts, the start's if it counted the same clusters, and their known sum by least squares."""
+def _join_counts(counts: FloatArray, noise: float, start: StartingPoint | None) -> tuple[FloatArray, FloatArray]:
+    """Return the noisy counts, joined with the start's if it counted the same clusters, and their noise's variances."""
     variances = np.full(len(counts), noise**2)
     if start is not None and start.weights is not None and start.weight_variances is not None:
         precision = 1 / variances + 1 / start.weight_variances
         counts = (counts / variances + start.weights / start.weight_variances) / precision
         variances = 1 / precision
-    fitted: FloatArray = counts + (settings.records - counts.sum()) * variances / variances.sum()
-    return fitted
+    return counts, variances
 
 
 def _move_exactly(query: LloydQuery, total: IntArray, centres: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -125,6 +125,7 @@ def private_codebook(
     rho = settings.codebook_rho_of(party)
     own = _make_synopsis(settings, rho * (1 - _WIDTH_SHARE), columns=points.shape[1], cells=cells)
     finding = _answer(run_synopsis(own, stream), own, points, recorder)
+    assert finding.sizes is not None  # a synopsis counts
     reps = quantise_reps(finding.centres, settings.units)
     variance = _measure_width(settings, points, reps, recorder, settings.sigma_for(1, rho * _WIDTH_SHARE))
     radius = min(ceil(_RESIDUAL_FACTOR * sqrt(variance) * settings.units), settings.residual_most)
@@ -133,7 +134,7 @@ def private_codebook(
         units=settings.units,
         residual_radius=max(radius, 1) if residuals else 0,
         variance=variance,
-        weights=np.maximum(finding.weights, 1e-3),
+        weights=np.maximum(finding.sizes.clusters, 1e-3),
         releases=tuple(recorder.releases),
     )
 

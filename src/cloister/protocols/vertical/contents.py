@@ -6,7 +6,6 @@ A box comes from a party that holds its key, so anything wrong inside comes from
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isfinite
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -33,6 +32,7 @@ from cloister.protocols.vertical.codebook import Codebook
 from cloister.protocols.vertical.settings import ALICE, Settings
 from cloister.protocols.vertical.stated import Stated
 from cloister.records import IntArray
+from cloister.report.sizes import Sizes
 from cloister.wire import Array
 
 SEED_BYTES = 32
@@ -81,9 +81,8 @@ class PostedResult(Struct, frozen=True, array_like=True, forbid_unknown_fields=T
 
     totals: bytes
     centres: Array
-    weights: Array
-    weight_noise: Annotated[float, Meta(ge=0)]
-    centre_noise: Annotated[float, Meta(ge=0)]
+    centre_noise: Array | None
+    sizes: Sizes
 
 
 def encode(content: Struct) -> bytes:
@@ -180,9 +179,8 @@ def pack_result(totals: IntArray, finding: VerticalFinding) -> PostedResult:
     return PostedResult(
         pack_totals(totals),
         Array.of(finding.centres),
-        Array.of(finding.weights),
-        finding.weight_noise,
-        finding.centre_noise,
+        None if finding.centre_noise is None else Array.of(finding.centre_noise),
+        finding.sizes,
     )
 
 
@@ -190,19 +188,21 @@ def unpack_result(posted: PostedResult, settings: Settings) -> VerticalFinding:
     """Read the result: only one that the settings allow."""
     k = settings.clusters
     centres = np.ascontiguousarray(posted.centres.to_numpy(np.float64, k, settings.dimensions))
-    weights = np.ascontiguousarray(posted.weights.to_numpy(np.float64, k))
+    noise = None
+    if posted.centre_noise is not None:
+        noise = np.ascontiguousarray(posted.centre_noise.to_numpy(np.float64, k, settings.dimensions))
     inside = (np.abs(centres) <= 1).all() and len(np.unique(centres, axis=0)) == k
-    sized = (weights >= 0).all() and (weights <= _WEIGHT_MOST).all()
-    if not inside or not sized or not isfinite(posted.weight_noise) or not isfinite(posted.centre_noise):
+    sized = len(posted.sizes.clusters) == k and posted.sizes.unit == "records"
+    blurred = settings.is_exact if noise is None else not settings.is_exact and ((noise >= 0) & (noise <= 1)).all()
+    if not inside or not sized or not blurred:
         raise RemoteProtocolError(
-            "a result must have different centres within the bounds, weights of at least 0 and finite noise; it does "
-            "not."
+            "a result must have different centres within the bounds, the size of each, and their noise, from 0 to 1, "
+            "exactly where there is any; it does not."
         )
     return VerticalFinding(
         centres=centres,
-        weights=weights,
-        weight_noise=posted.weight_noise,
-        centre_noise=posted.centre_noise,
+        centre_noise=noise,
+        sizes=posted.sizes,
         rounds=settings.rounds_made,
     )
 

@@ -143,12 +143,12 @@ class Vertical(Clustering[VerticalSession]):
         assert isinstance(party, VerticalParty)
         if not party.finished:
             return None
-        found, settings = party.finding, agreed.agreement.settings
+        found = party.finding
         return Finding(
             centres=found.centres,
             rounds=found.rounds,
-            cluster_records=() if settings.is_exact else tuple(found.weights.tolist()),
-            cluster_records_noise=found.weight_noise or None,
+            sizes=found.sizes,
+            centre_noise=found.centre_noise,
             codebooks=tuple(
                 CellBook(columns=columns, cells=tuple(tuple(cell) for cell in codebook.reps.tolist()))
                 for columns, codebook in zip(agreed.encrypted_columns, party.codebooks.holders, strict=True)
@@ -167,7 +167,7 @@ class Vertical(Clustering[VerticalSession]):
             leakage=add_labels(leakage, granted) if granted else leakage,
             public="columns and who holds which, bounds, k, the budget, how many records are aligned, the passes and "
             "the lengths of messages",
-            notes=_write_notes(job, agreement, finding),
+            notes=_write_notes(job, agreement),
             card=card,
             middleman="relay",
         )
@@ -305,7 +305,7 @@ def _amend_card(
     card = make_card(
         Circumstances(
             estimated_records=float(settings.records),
-            centre_noise=finding.details.centre_noise,
+            centre_noise=float(np.median(finding.details.centre_noise)),
             remedy="Raise epsilon, or use fewer clusters or columns or narrower bounds.",
             liars=(_COMPUTING,),
         )
@@ -329,7 +329,7 @@ def _amend_card(
     )
 
 
-def _write_notes(job: Job, agreement: VerticalAgreement, finding: Finding) -> tuple[str, ...]:
+def _write_notes(job: Job, agreement: VerticalAgreement) -> tuple[str, ...]:
     """What the reader must know besides; all of it public."""
     settings, parameters = agreement.settings, agreement.parameters
     names = [party.name for party in job.parties]
@@ -350,8 +350,6 @@ def _write_notes(job: Job, agreement: VerticalAgreement, finding: Finding) -> tu
     ]
     if settings.is_exact:
         notes += _write_exact_notes(settings, options_of(job).labels)
-        sizes = ", ".join(f"{size:.0f}" for size in finding.details.weights)
-        notes.append(f"Records in each cluster: {sizes}.")
     return tuple(notes)
 
 

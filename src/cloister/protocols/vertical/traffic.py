@@ -39,6 +39,7 @@ from cloister.protocols.vertical.relayed import Opened, RelayedParty, Said
 from cloister.protocols.vertical.settings import ALICE, Settings
 from cloister.protocols.vertical.stated import StatedHistogram, StatedRound
 from cloister.records import IntArray
+from cloister.report.sizes import fit_sizes
 from cloister.roles import Seat
 from cloister.wire import Array
 
@@ -199,7 +200,10 @@ class _HollowParty(RelayedParty):
         k, d = settings.clusters, settings.dimensions
         asked = sum(stage.kind == "compute" for stage in self._agreement.schedule)
         nothing = VerticalFinding(
-            centres=np.zeros((k, d)), weights=np.zeros(k), weight_noise=0.0, centre_noise=0.0, rounds=0
+            centres=np.zeros((k, d)),
+            centre_noise=None if settings.is_exact else np.zeros((k, d)),
+            sizes=fit_sizes(np.zeros(k), np.zeros(k)),
+            rounds=0,
         )
         return Said(post=encode(pack_result(self._count_zeros(asked - 1), nothing)))
 
