@@ -276,7 +276,8 @@ def explain_weakness(epsilon: float) -> str:
     most = EPSILON_CLAIMED_MOST
     return (
         f"No protection is claimed at epsilon = {_format_epsilon(epsilon)}: a result may change the odds of a guess "
-        f"about anyone by e^epsilon, which above epsilon = {most:g} is more than {math.exp(most):,.0f}. "
+        f"about anyone by a factor of up to e^epsilon, which above epsilon = {most:g} is more than "
+        f"{math.exp(most):,.0f}. "
         "Choose a smaller epsilon; about 1 is usual."
     )
 
