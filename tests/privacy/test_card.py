@@ -82,6 +82,22 @@ def test_plain_words_never_round_down_and_hold_no_powers_of_ten(epsilon, words):
     assert card.private is not card.is_weak
 
 
+def test_the_two_epsilons_of_pure_releases_are_told_apart():
+    budget = Budget(epsilon=1.0, delta=1e-6)
+    rounds = [release(DiscreteLaplace(scale=600.0))] * 400
+    card = card_of(*rounds, budget=budget, reserved_delta=1e-9)
+    pure = sum(one.pure_epsilon for one in card.releases)
+    assert pure > 1.9 > 1.0 > card.epsilon
+    assert (card.delta, card.budget_delta) == (1e-6 + 1e-9, 1e-6 + 1e-9), "what is kept back counts as spent"
+    words = f"{card.epsilon:.4g} at delta = 1e-06, and {pure:.4g}, the pure epsilons of all releases added up, at delta"
+    assert f"Two epsilons hold: {words} = 1e-09. Of delta, 1e-09 is kept back" in card.how_composed
+    few = card_of(*rounds[:2], budget=budget, reserved_delta=1e-9)
+    assert few.delta == 1e-9, "pure composition is better, and needs none of delta but that"
+    assert "Two epsilons" not in few.how_composed
+    assert "at delta = 0" in card_of(*rounds, budget=budget).how_composed
+    assert card_of(release(DiscreteGaussian(sigma=50.0))).how_composed == "zCDP: rhos added, converted once"
+
+
 def test_a_study_promises_nothing_at_all():
     assert "learns more" in card_of().protects_against
     assert card_of(seeded=True).protects_against == "Nobody is protected: the noise came from a seed."

@@ -283,17 +283,17 @@ def explain_weakness(epsilon: float) -> str:
 
 
 def _explain_pure(spent: Spent, reserved: float) -> str:
-    """Relate the sum of pure epsilons, where each release has one, to what is spent; and say what delta is kept for."""
+    """Tell the two epsilons of releases that are all pure from each other, and say what delta is kept back for."""
     pure = [pure_epsilon_of(release) for release in spent.releases]
     said = ""
     if spent.delta > 0 and pure and None not in pure:
         total = math.fsum(epsilon for epsilon in pure if epsilon is not None)
         said = (
-            f". Two epsilons hold: {spent.epsilon:.4g}, and at delta = {reserved:.3g} the sum of the pure epsilons of "
-            f"all releases, {total:.4g}"
+            f". Two epsilons hold: {spent.epsilon:.4g} at delta = {spent.delta + reserved:.3g}, and {total:.4g}, the "
+            f"pure epsilons of all releases added up, at delta = {reserved:.3g}"
         )
     if reserved > 0:
-        said += f". Of delta, {reserved:.3g} is kept because jointly sampled noise is only nearly as stated"
+        said += f". Of delta, {reserved:.3g} is kept back because jointly sampled noise is only nearly as stated"
     return said
 
 
