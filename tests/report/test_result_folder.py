@@ -102,6 +102,12 @@ def test_a_folder_of_the_first_schema_is_read_without_its_sizes(tmp_path: Path) 
         read_result(folder)
 
 
+def test_a_folder_of_the_first_schema_is_read_as_simulated(tmp_path: Path) -> None:
+    folder = write_result(make_result(), tmp_path / "r")
+    change_json(schema=1, ran="gone")(folder)
+    assert read_result(folder).ran == "simulated"
+
+
 def test_an_earlier_result_is_replaced_only_when_asked_for(tmp_path: Path) -> None:
     folder = write_result(make_result(), tmp_path / "r")
     with pytest.raises(ConfigError, match=r"earlier result.*--overwrite"):
@@ -193,6 +199,8 @@ def make_bomb(folder: Path) -> None:
         (change_json(schema=3), "schema 2; got 3. Update Cloister"),
         (change_json(schema=0), "schema 2; got 0. It was not"),
         (change_json(schema="gone"), "complete Cloister result"),
+        (change_json(ran="gone"), "complete Cloister result.*ran"),
+        (change_json(ran="somewhere"), "complete Cloister result.*ran"),
         (change_json(rounds="gone"), "complete Cloister result.*rounds"),
         (change_json(rounds=-1), "complete Cloister result.*rounds"),
         (change_json(extra=1), "complete Cloister result.*extra"),

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from math import prod
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -23,7 +23,8 @@ from cloister.report.sizes import Sizes
 __all__ = ["CellBook", "Evaluation", "KChoice", "Learned", "NetworkTime", "PartyTraffic", "Result"]
 
 SCHEMA = 2
-_OLD_SIZES = ("cluster_records", "cluster_records_noise", "released_records")  # of schema 1: some in another unit
+_SCHEMA_SIMULATED = 1  # did not say how a result was made: all were simulated; some sizes were in another unit
+_OLD_SIZES = ("cluster_records", "cluster_records_noise", "released_records")
 _MOSTLY_NOISE = 0.1  # of a column's range
 _CELLS_MOST = 1024
 
@@ -136,6 +137,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
     ----------
     name, protocol, variant
         From the job; ``variant`` says how the run differs from the protocol's default.
+    ran
+        How it was made: ``"simulated"`` by one process that held every party's records.
     columns
         Names and public bounds, in the order of the centres' columns.
     centres
@@ -168,7 +171,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
     seeded
         Whether a seed was given, so that the masks are not secret.
     evaluation, network
-        Only in simulations; ``network`` only with a network model.
+        ``evaluation`` only in simulations that were asked for it, ``network`` only with a network model.
     notes
         What else the reader must know.
     card
@@ -184,6 +187,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
 
     name: str
     protocol: str
+    ran: Literal["simulated"]
     columns: tuple[Column, ...]
     centres: np.ndarray[Any, np.dtype[np.float64]]
     rounds: int
@@ -347,14 +351,16 @@ def decode_result(raw: bytes, path: Path) -> Result:
     """
     try:
         schema = msgspec.json.decode(raw, type=_Head).schema
-        if schema not in (1, SCHEMA):
+        if schema not in (_SCHEMA_SIMULATED, SCHEMA):
             what_to_do = "Update Cloister." if schema > SCHEMA else "It was not written by Cloister."
             raise ConfigError(f"{path} must have schema {SCHEMA}; got {schema}. {what_to_do}")
         fields = msgspec.json.decode(raw)
         k = fields.pop("k", None)
         del fields["schema"]
-        for name in _OLD_SIZES if schema == 1 else ():
-            fields.pop(name, None)
+        if schema == _SCHEMA_SIMULATED:
+            fields["ran"] = "simulated"
+            for name in _OLD_SIZES:
+                fields.pop(name, None)
         result = msgspec.convert(fields, Result, dec_hook=_read_rows)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise _describe_damage(path, str(error)) from None

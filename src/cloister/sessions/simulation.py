@@ -24,6 +24,7 @@ from cloister.job import COORDINATOR, Job, Setup
 from cloister.job.refusals import check_choice
 from cloister.privacy.books import JobBooks, prepay
 from cloister.privacy.ledger import LedgerSession
+from cloister.privacy.units import Noisy
 from cloister.protocol import (
     SERVER,
     Coordinator,
@@ -67,7 +68,7 @@ def simulate(
     *,
     sources: Mapping[str, object] | None = None,
     seed: int | None = None,
-    evaluate: bool = True,
+    evaluate: bool | None = None,
     on_progress: OnProgress | None = None,
     on_table: OnTable | None = None,
     on_labels: OnLabels | None = None,
@@ -85,7 +86,8 @@ def simulate(
     seed
         Makes the run reproducible, but its masks and noise no longer secret.
     evaluate
-        Compute the loss over all records and that of k-means on one joint table: one or two passes over every table.
+        Compute the exact loss over all records, and that of k-means on one joint table: one or two passes over every
+        table. By default only where the job has no budget: an exact loss is not private.
     on_progress, on_table
         Called with each step, and with each party's table once it has been checked.
     on_labels
@@ -107,11 +109,12 @@ def simulate(
         for labels in clustered.labels:
             on_labels(labels)
     evaluation = None
-    if evaluate or on_records is not None:
+    measures_loss = setup.job.budget is None if evaluate is None else evaluate
+    if measures_loss or on_records is not None:
         everything = simulation.join_records()
         if on_records is not None:
             on_records(everything)
-        if evaluate:
+        if measures_loss:
             evaluation = evaluate_centres(everything, clustered.finding.centres)
     return make_result(setup, clustered, evaluation)
 
@@ -409,6 +412,7 @@ def make_result(setup: Setup, clustered: Clustered, evaluation: Evaluation | Non
         name=job.name,
         protocol=job.protocol.name,
         variant=job.protocol.variant_in_words,
+        ran="simulated",
         columns=job.columns,
         centres=job.to_original(finding.centres),
         rounds=finding.rounds,
@@ -453,11 +457,11 @@ def _list_traffic(job: Job, run: LocalRun[Any]) -> tuple[PartyTraffic, ...]:
 
 def _list_learned(explanation: Explanation) -> tuple[Learned, ...]:
     """Put the leakage table into words, one line per role and degree."""
-    flawed = explanation.card is not None and bool(explanation.card.flaw)
+    noise = Noisy.PRIVATE if explanation.card is None else explanation.card.noisy
     rows = []
     for (role, learns), group in groupby(explanation.leakage.rows, key=lambda row: (row.role, row.learns)):
         name = {"coordinator": f"the {explanation.middleman}", "party": "each party"}[role]
         what = "; ".join(row.meaning for row in group)
-        rows.append(Learned(role=name, what=what, how=learns.in_words(flawed=flawed)))
+        rows.append(Learned(role=name, what=what, how=learns.in_words(noise)))
     note = f"public; see {explanation.leakage.source}"
     return (*rows, Learned(role="everyone", what=explanation.public, how="exactly", note=note))

@@ -25,7 +25,7 @@ from cloister.privacy.units import LeakageTable
 from cloister.protocol import CardMaker, Clustering, Explanation, Finding, OwnInput, PublicInput, placeholder_directory
 from cloister.protocols.secfc.agreement import SecfcAgreement, check_declared
 from cloister.protocols.secfc.coordinator import Outcome, coordinate_secfc
-from cloister.protocols.secfc.leakage import NOISE_PROTECTS, WHO_ADDS_NOISE, describe_leakage
+from cloister.protocols.secfc.leakage import describe_leakage, describe_scope, describe_who_adds_noise
 from cloister.protocols.secfc.messages import CODEC
 from cloister.protocols.secfc.party import SecfcParty
 from cloister.protocols.secfc.plan import describe_code, forecast_secfc
@@ -57,6 +57,7 @@ class SecfcOptions(Options, frozen=True, tag="secfc"):
         alignment="union",
         clusters_most=65_535,
         remedy="Another start finds less: run again.",
+        private=False,
         hides_values="shares and pads in a prime field",
     )
     iterations: Annotated[int, Meta(ge=1, le=10_000)] = 100
@@ -195,7 +196,7 @@ class Secfc(Clustering[SecfcAgreement]):
             public="columns, bounds, k, how many records there are, who takes part and who missed which round; the "
             "number of rounds and the lengths of messages, which follow from the labels",
             notes=_write_notes(agreed, outcome),
-            card=None if card is None else _limit_card(card),
+            card=None if card is None else _limit_card(card, agreed),
             fractional_bits=outcome.coding.bits - 1,
         )
 
@@ -208,24 +209,26 @@ class Secfc(Clustering[SecfcAgreement]):
         return forecast_secfc(agreement, records, guessed=len(request.numbers) > 1)
 
 
-def _limit_card(card: PrivacyCard) -> PrivacyCard:
+def _limit_card(card: PrivacyCard, agreement: SecfcAgreement) -> PrivacyCard:
     """Limit the card to what noise on the centres protects, which is less than a differentially private result."""
     return replace_fields(
         card,
         private=False,
         neighbours="one record's value replaced by another that leaves the labels of all rounds as they are",
         protects_against="Nobody is protected beyond what is said above.",
-        who_adds_noise=WHO_ADDS_NOISE,
-        scope=NOISE_PROTECTS,
+        who_adds_noise=describe_who_adds_noise(agreement),
+        scope=describe_scope(agreement),
     )
 
 
 def _write_notes(agreement: SecfcAgreement, outcome: Outcome) -> tuple[str, ...]:
     sizes = ", ".join(f"{count:,}" for count in outcome.counts[:_SIZES_SHOWN])
-    exact = "Labels and centres are" if agreement.budget is None else "Labels are"
+    exact, whole = "Labels and centres are", "nothing here is"
+    if agreement.budget is not None:
+        exact, whole = "Labels are", "the result as a whole is not"
     notes = [
-        f"{exact} exact for records rounded to {outcome.coding.bits} bits per coordinate: nothing here is "
-        "differentially private as a whole.",
+        f"{exact} exact for records rounded to {outcome.coding.bits} bits per coordinate: {whole} differentially "
+        "private.",
         f"Records in each cluster: {sizes}{' ...' if len(outcome.counts) > _SIZES_SHOWN else ''}.",
         describe_code(agreement),
     ]
