@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from cloister.errors import LocalProtocolError
+from cloister.errors import AbsentError, LocalProtocolError
 from cloister.protocols.synopsis import Knobs, run_synopsis
 from tests.protocols.guided_sums.sessions import COUNTED, count_thrice
 from tests.protocols.synopsis.sessions import Session
@@ -57,5 +57,7 @@ def test_an_algorithm_that_does_not_keep_to_its_slots_is_stopped(fault):
             except StopIteration as stop:
                 return stop.value
 
-    with pytest.raises(LocalProtocolError, match="this is a bug"):
+    with pytest.raises(AbsentError) as caught:
         Session(COUNTED[:2], algorithm=wrong, silent=True, knobs=Knobs(cells_max=16, rounds_min=1, rounds_max=3)).run()
+    assert isinstance(caught.value.why, LocalProtocolError)
+    assert "this is a bug" in str(caught.value.why)

@@ -140,9 +140,11 @@ KILLED_BY = {
         "guided_sums.statements.Forms._read: len(encoded) != length",
     ),
     "guided_sums.test_ranges::test_a_result_out_of_range_is_refused": (
-        "guided_sums.algorithm.Result.read: require(bool((numbers >= 0).all()), ...)",
+        "guided_sums.algorithm.Result.read: require(bool((noise >= 0).all()), ...)",
         "guided_sums.algorithm.Result.read: require(bool((numbers <= NUMBER_MOST).all()), ...)",
         "guided_sums.algorithm.Result.read: rows of self.centres",
+        'guided_sums.algorithm.Result.read: require(sizes == k, "the number of a result\'s sizes", str(k), sizes)',
+        "guided_sums.algorithm.Result.read: self.centre_noise in range",
         "guided_sums.algorithm.Result.read: self.centres in range",
     ),
     "guided_sums.test_ranges::test_a_share_that_is_too_small_for_all_columns_is_refused_by_name": (

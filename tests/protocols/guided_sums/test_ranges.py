@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec.structs import force_setattr
 
 from cloister.errors import ConfigError, LocalProtocolError, RemoteProtocolError
 from cloister.privacy.mechanisms import DiscreteLaplace
@@ -19,6 +20,8 @@ from cloister.protocols.guided_sums.settings import BUDGET_UNITS
 from cloister.protocols.guided_sums.statements import Forms
 from cloister.protocols.guided_sums.statistics import Moments
 from cloister.protocols.synopsis import questions
+from cloister.report.result import KChoice
+from cloister.report.sizes import Sizes
 from cloister.wire import Array
 from tests.protocols.guided_sums import lies
 from tests.protocols.guided_sums.lies import change, encode, every, first
@@ -141,14 +144,20 @@ def list_kinds(kind):
 # --- the result -------------------------------------------------------------------------------------------------------
 
 
+def make_sizes(**changes):
+    """Sizes as they are stated, in range or not."""
+    sizes = Sizes(unit="records", clusters=(1.0, 0.0, 2.0), noise=(1.0,) * 3, total=3.0, total_noise=1.0)
+    for name, value in changes.items():
+        force_setattr(sizes, name, value)  # past what sizes themselves refuse
+    return sizes
+
+
 def make_result(**changes):
     d, k = 4, 3
     said = {
         "centres": Array.of(np.zeros((k, d))),
-        "weights": Array.of(np.ones(k)),
-        "weight_noise": 1.0,
-        "released_records": 1.0,
-        "centre_noise": 1.0,
+        "centre_noise": Array.of(np.ones((k, d))),
+        "sizes": make_sizes(),
         "rounds": 1,
         "curve": (),
         "layout": None,
@@ -164,19 +173,33 @@ def read_result(result):
 
 RESULTS = {
     "a centre outside": {"centres": Array.of(np.full((3, 4), 1.5))},
-    "no centres": {"centres": Array.of(np.zeros((0, 4))), "weights": Array.of(np.zeros(0))},
-    "more centres than were asked for": {"centres": Array.of(np.zeros((4, 4))), "weights": Array.of(np.ones(4))},
-    "a weight below nothing": {"weights": Array.of(np.array([1.0, -1.0, 1.0]))},
-    "a weight that adds up to no number": {"weights": Array.of(np.full(3, 1e307))},
-    "a noise below nothing": {"centre_noise": -1.0},
-    "a noise that is no number": {"weight_noise": np.nan},
-    "a noise without end": {"released_records": np.inf},
+    "no centres": {
+        "centres": Array.of(np.zeros((0, 4))),
+        "centre_noise": Array.of(np.zeros((0, 4))),
+        "sizes": make_sizes(clusters=(), noise=(), total=0.0),
+    },
+    "more centres than were asked for": {
+        "centres": Array.of(np.zeros((4, 4))),
+        "centre_noise": Array.of(np.ones((4, 4))),
+        "sizes": make_sizes(clusters=(1.0, 0.0, 2.0, 0.0), noise=(1.0,) * 4),
+    },
+    "noise below nothing": {"centre_noise": Array.of(np.full((3, 4), -0.5))},
+    "noise beyond the domain": {"centre_noise": Array.of(np.full((3, 4), 1.5))},
+    "noise that is no number": {"centre_noise": Array.of(np.full((3, 4), np.nan))},
+    "sizes of other clusters": {"sizes": make_sizes(clusters=(1.0, 2.0), noise=(1.0,) * 2)},
+    "a size below nothing": {"sizes": make_sizes(clusters=(4.0, -1.0, 0.0))},
+    "sizes that do not add up": {"sizes": make_sizes(total=4.0)},
+    "sizes that add up to no number": {"sizes": make_sizes(clusters=(1e308,) * 3, total=np.inf)},
+    "sizes whose noise is no number": {"sizes": make_sizes(noise=(np.nan,) * 3)},
+    "a total without end": {"sizes": make_sizes(total=np.inf)},
+    "a loss without end": {"sizes": None, "curve": (KChoice(k=3, loss=np.inf, score=1.0),)},
 }
 
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_result_out_of_range_is_refused(name):
-    assert read_result(make_result()) == make_result()
+    for true in (make_result(), make_result(sizes=None, curve=(KChoice(k=3, loss=2.0, score=1.0),))):
+        assert read_result(true) == true
     with pytest.raises(RemoteProtocolError, match="party 1"):
         read_result(make_result(**RESULTS[name]))
 
