@@ -79,6 +79,7 @@ def audit(
     long: Annotated[bool, typer.Option("--long", help=f"{_LONG_RUNS:,} sessions: hours for a large job.")] = False,
     seed: Annotated[int, typer.Option(help="A different seed draws a different sample.")] = 0,
     confidence: Annotated[float, typer.Option(help="The probability that the printed bound holds.")] = 1 - 1e-6,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Run the job's whole protocol on made-up neighbouring tables and print a lower bound on its epsilon.
 
@@ -100,8 +101,14 @@ def audit(
             confidence=confidence,
             on_progress=lambda label, done, total: show(Progress(step=done, steps=total, label=label, waiting_for=())),
         )
-    if prepared.flaw:
-        typer.echo(f"The claim is provably false, whatever these runs show. {prepared.flaw}")
-    typer.echo(report.text())
+    if as_json:
+        import msgspec
+
+        told = {"violates": report.violates, "flaw": prepared.flaw, **msgspec.to_builtins(report)}
+        typer.echo(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
+    else:
+        if prepared.flaw:
+            typer.echo(f"The claim is provably false, whatever these runs show. {prepared.flaw}")
+        typer.echo(report.text())
     if claim and (report.violates or prepared.flaw):
         raise typer.Exit(EXIT_REFUTED)
