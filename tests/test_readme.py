@@ -22,6 +22,21 @@ def test_the_python_example_runs():
     assert "Whatever someone does with this result" in done.stdout
 
 
+def read_shape(text):
+    """Return the lines without their layout, with a mark for each number: noise moves numbers, and they the columns."""
+    words = [re.sub(r"\d[\d,.]*(e-?\d+)?", "#", line).split() for line in text.splitlines()]
+    return [" ".join("#" if set(word) == {"─"} else word for word in line) for line in words]
+
+
+def test_the_example_output_is_what_the_demo_prints(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["demo"])
+    assert done.exit_code == 0, done.output
+    printed = done.stdout[done.stdout.index("clinics: ") : done.stdout.index("\n\nWritten\n")]
+    (shown,) = re.findall(r"```\n(clinics: .*?)```", README, re.DOTALL)
+    assert read_shape(shown) == read_shape(printed), f"paste this into the README:\n{printed}"
+
+
 def test_every_import_in_the_documentation_exists():
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")]:
         for code in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL):

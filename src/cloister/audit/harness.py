@@ -6,6 +6,7 @@ only counts. With several attacks, each is trained and only the most promising o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from cloister.audit import bounds
 from cloister.audit.bounds import Claim, Neighbour
 from cloister.audit.events import Event, choose_event, prefer_first
+from cloister.audit.power import find_power
 from cloister.audit.statistics import check_outputs, fit_statistics
 from cloister.crypto import Stream
 from cloister.errors import ConfigError, LocalProtocolError
@@ -85,6 +87,9 @@ class AuditReport:
     """With the same confidence (the same event), the true rho is at least this."""
     epsilon_if_gaussian: float
     """An ESTIMATE that assumes Gaussian outputs; not part of the verdict."""
+    caught_below: float | None
+    """Noise below 1/x of what the claim needs would have been refuted nine times in ten; None if nothing would have
+    been. Computed under the assumptions of :func:`~cloister.audit.power.find_power`."""
 
     @property
     def refutes_epsilon(self) -> bool:
@@ -133,9 +138,19 @@ class AuditReport:
             f"  chosen on {self.training_runs} other runs per input; "
             f"this many runs can show at most epsilon {largest:.3g}",
         ]
+        lines.append(f"  power: {self._describe_power()}")
         if claim.delta > 0:
             lines.append(f"  an estimate, if outputs were Gaussian: epsilon {self.epsilon_if_gaussian:.4g}")
         return "\n".join(lines)
+
+    def _describe_power(self) -> str:
+        if self.caught_below is None:
+            return "none: so few runs refute nothing at this claim, not even missing noise"
+        times = math.ceil(100 * self.caught_below) / 100
+        return (
+            f"would have caught noise below 1/{times:g} of what it should be, nine times in ten (computed, not\n"
+            "    measured: for Gaussian noise, of which this adversary sees all, and the best event)"
+        )
 
 
 def audit(
@@ -204,6 +219,7 @@ def audit(
         epsilon_lower=bounds.epsilon_lower_bound(counts, delta=claim.delta, confidence=confidence),
         rho_lower=bounds.rho_lower_bound(counts, confidence=confidence),
         epsilon_if_gaussian=bounds.estimate_gaussian_epsilon(counts, delta=claim.delta),
+        caught_below=find_power(claim, runs=counted, confidence=confidence),
     )
 
 

@@ -79,6 +79,7 @@ def audit(
     long: Annotated[bool, typer.Option("--long", help=f"{_LONG_RUNS:,} sessions: hours for a large job.")] = False,
     seed: Annotated[int, typer.Option(help="A different seed draws a different sample.")] = 0,
     confidence: Annotated[float, typer.Option(help="The probability that the printed bound holds.")] = 1 - 1e-6,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Run the job's whole protocol on made-up neighbouring tables and print a lower bound on its epsilon.
 
@@ -104,10 +105,17 @@ def audit(
             on_progress=lambda label, done, total: show(Progress(step=done, steps=total, label=label, waiting_for=())),
         )
         rest = None if prepared.flaw else compare_everything(setup)
-    if prepared.flaw:
-        typer.echo(f"The claim is provably false, whatever these runs show. {prepared.flaw}")
-    typer.echo(report.text())
-    if rest is not None:
-        typer.echo(rest.text())
+    if as_json:
+        import msgspec
+
+        told = {"violates": report.violates, "flaw": prepared.flaw, **msgspec.to_builtins(report)}
+        told["whole_view"] = None if rest is None else {"violates": rest.violates, **msgspec.to_builtins(rest)}
+        typer.echo(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
+    else:
+        if prepared.flaw:
+            typer.echo(f"The claim is provably false, whatever these runs show. {prepared.flaw}")
+        typer.echo(report.text())
+        if rest is not None:
+            typer.echo(rest.text())
     if claim and (report.violates or prepared.flaw or (rest is not None and rest.violates)):
         raise typer.Exit(EXIT_REFUTED)

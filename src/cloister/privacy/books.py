@@ -201,7 +201,7 @@ def price_prepayment(charges: Charges) -> Spent | None:
         return None
     payer = Accountant(charges.budget)
     payer.charge(charges.prepayment)
-    return replace(payer.spent(), how="zCDP: all rounds as one payment, which those that ran did not exceed")
+    return replace(payer.spent(), how="zCDP: all rounds were paid for at once, and those that ran cost no more")
 
 
 @dataclass(frozen=True, kw_only=True)
