@@ -311,7 +311,7 @@ class Clustering(Roles[Agreed]):
         raise ConfigError(f"a plan must be for a protocol that supports plans; got {self.name}, which does not.")
 
     def find_released(self, agreed: Agreed, parties: Sequence[Party]) -> Released | None:
-        """Return what a session released, from all its parties; None where no role's draws are in it. For audits."""
+        """Return what a session released, from all its parties; None if the protocol cannot say. For audits."""
         return None
 
     def attacks(self, job: Job, public: PublicInput) -> JobUnderAudit:

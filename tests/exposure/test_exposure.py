@@ -107,14 +107,12 @@ def publish_digest_of_exact_vectors(monkeypatch):
     real, seen = LloydState.contribute, []
 
     def contribute(state, round_):
-        sampler = state._duty.sampler
         rule = state._agreement.rule
         seen.append(rule.contribute(state._records, state.centres, round_, state._assignment, state._last).tobytes())
-        assert sampler is not None
         return real(state, round_)
 
     monkeypatch.setattr(LloydState, "contribute", contribute)
-    note(monkeypatch, lambda *_: hashlib.sha256(b"".join(seen[-3:])).hexdigest())
+    note(monkeypatch, lambda *_: hashlib.sha256(b"".join(sorted(seen[-3:]))).hexdigest())
     return load("mask-noise-average")
 
 
@@ -269,7 +267,7 @@ def test_what_changes_anyway_is_named_and_not_judged():
     report = compare_views([({"a": 1, "b": 1, "c": 1}, {"a": 1, "b": 2, "c": 1}, {"a": 1, "b": 3, "d": 1})])
     assert (report.unjudged, report.exposed, report.values) == (("b",), ("c", "d"), 3)
     assert report.text().endswith("IT TELLS MORE THAN WAS RELEASED: c, d.")
-    assert "no two runs released the same" in compare_views([]).text()
+    assert "was not compared" in compare_views([]).text()
     many = compare_views([({str(place): 0 for place in range(30)}, {}, {})])
     assert many.exposed == ()  # nothing is judged of what is not there the second time
     assert "and 20 more." in compare_views([({str(place): 0 for place in range(30)},) * 2 + ({},)]).text()

@@ -52,6 +52,10 @@ _SAMPLERS = ("tests/privacy/test_sampler_entropy.py",)
 _BOOKS = ("tests/privacy/test_books.py",)
 _BLOCKS = ("tests/kmeans/test_expression.py",)
 _JOB = ("tests/jobfile/test_any_value.py",)
+_ABSENT = ("tests/test_absent.py",)
+_PIPES = ("tests/runtime/test_pipes.py",)
+_EXPOSURE = ("tests/exposure/test_exposure.py",)
+_LENGTHS = ("tests/exposure/test_lengths.py",)
 
 NAMED: tuple[Named, ...] = (
     Named("unseeded is seed 0", "crypto/stream", "        return SystemEntropy()\n", "        seed = 0\n", _SECRETS),
@@ -397,5 +401,84 @@ NAMED: tuple[Named, ...] = (
         '    check_fields(("data",), data)\n',
         "",
         _JOB,
+    ),
+    Named(
+        "others are told why a party is absent",
+        "errors",
+        "        raise AbsentError(party, error) from error\n",
+        "        raise\n",
+        _ABSENT,
+    ),
+    Named(
+        "an absent party's text says why",
+        "errors",
+        "Its owner alone is told why. Run the job again ",
+        "{why} Run the job again ",
+        _ABSENT,
+    ),
+    Named(
+        "an error in a session is told to all",
+        "runtime/local",
+        "with told_to_owner(self._names[party - 1], but=(RemoteProtocolError,)):",
+        "if True:",
+        _ABSENT,
+    ),
+    Named(
+        "a ledger's refusal is told to all",
+        "privacy/books",
+        "            with told_to_owner(book.party):\n",
+        "            if True:\n",
+        _ABSENT,
+    ),
+    Named(
+        "an error over a pipe has a class and a text",
+        "runtime/pipe_messages",
+        "return cls(kind, str(error)) if kind in _TOLD_TO_ALL else cls()",
+        "return cls(kind, str(error))",
+        _ABSENT,
+    ),
+    Named(
+        "a refused frame over a pipe has a reason",
+        "runtime/piped_role",
+        "reply = messages.Refused()",
+        "reply = messages.Refused(str(error))",
+        _PIPES,
+    ),
+    Named(
+        "tables of other lengths are told by length",
+        "sessions/assembly",
+        'in the same order; they do not. "\n',
+        'in the same order; they do not. " + repr(sorted(counts.values())) +\n',
+        ("tests/protocols/vertical/test_job_tables.py",),
+    ),
+    Named(
+        "a private result has the exact loss",
+        "report/result",
+        "told = result if result.card is None else msgspec.structs.replace(result, evaluation=None)",
+        "told = result",
+        _EXPOSURE,
+    ),
+    Named(
+        "a note has the hash of all messages",
+        "sessions/simulation",
+        "notes=explanation.notes if setup.seed is None else (*explanation.notes, seeded),",
+        "notes=(*explanation.notes, clustered.run.transcript_sha256),",
+        _EXPOSURE,
+    ),
+    Named(
+        "progress says how many records there are",
+        "sessions/simulation",
+        "            on_progress=self.on_progress,\n        )\n\n    def _describe",
+        "            on_progress=lambda step: self.on_progress(\n"
+        "                replace(step, label=str([table.table.check().records for table in self.tables.values()]))\n"
+        "            ),\n        )\n\n    def _describe",
+        _EXPOSURE,
+    ),
+    Named(
+        "questions are as long as they are",
+        "protocols/guided_sums/statements",
+        'return written.ljust(room, b"\\0")',
+        "return written",
+        _LENGTHS,
     ),
 )

@@ -35,7 +35,7 @@ class Released:
     Attributes
     ----------
     drawn_by
-        The number of a role whose noise is in every vector.
+        The number of a role whose noise is in every vector; None if roles sample it jointly.
     draws
         Which of that role's draws, from 0, is in each.
     vectors
@@ -47,9 +47,9 @@ class Released:
         coordinator is masked and carries no noise; or none, where they are encrypted. Of the others only lengths do.
     """
 
-    drawn_by: int
-    draws: tuple[int, ...]
-    vectors: tuple[IntArray, ...] = field(repr=False)
+    drawn_by: int | None
+    draws: tuple[int, ...] = ()
+    vectors: tuple[IntArray, ...] = field(default=(), repr=False)
     given: tuple[Any, ...] = field(default=(), repr=False)
     follows: Literal["all", "to parties", "none"]
 
@@ -127,7 +127,10 @@ class WholeViewReport:
     def text(self) -> str:
         """Plain words."""
         if not self.pairs:
-            return "Everything else that a run leaves behind was not compared: no two runs released the same."
+            return (
+                "Everything else that a run leaves behind was not compared: no two runs released the same, or the "
+                "protocol does not say what it released."
+            )
         looked = (
             "Everything else that a run leaves behind (result folder, report, progress, errors, messages) was compared "
             f"in {self.pairs} pairs of runs that released the same on neighbouring inputs"

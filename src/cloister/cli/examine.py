@@ -104,6 +104,7 @@ def audit(
             confidence=confidence,
             on_progress=lambda label, done, total: show(Progress(step=done, steps=total, label=label, waiting_for=())),
         )
+        show(Progress(step=0, steps=1, label="comparing everything else that runs leave behind", waiting_for=()))
         rest = None if prepared.flaw else compare_everything(setup)
     if as_json:
         import msgspec

@@ -116,12 +116,12 @@ class _Runs:
         """Run without the record, the same again, and with it; None if they come to no result, or to other releases."""
         neighbours: Neighbours | None = self._neighbours
         first = self._run(self._neighbours.without)
-        if first.released is None and not first.failed:
+        if first.released is not None and first.released.drawn_by is None:
             neighbours = self._neighbours.move_record()
-            if neighbours is None:
-                return None
-            first = self._run(neighbours.without)
-        assert neighbours is not None
+            if neighbours is not None:
+                first = self._run(neighbours.without)
+        if neighbours is None or (first.released is None and not first.failed):
+            return None
         present = self._run_alike(neighbours.present, first.released)
         if present is None or (first.failed and present.failed):
             return None
@@ -136,8 +136,9 @@ class _Runs:
     def _run_alike(self, tables: Tables, wanted: Released | None) -> _Seen | None:
         """Run with noise that makes the same releases as those of another run."""
         shifts: dict[int, IntArray] = {}
+        shifted = None if wanted is None or wanted.drawn_by is None else self._names[wanted.drawn_by]
         for _ in range(1 + (0 if wanted is None else len(wanted.vectors))):
-            seen = self._run(tables, None if wanted is None else self._names[wanted.drawn_by], shifts)
+            seen = self._run(tables, shifted, shifts)
             if wanted is None or seen.released is None:
                 return seen
             if seen.released.given != wanted.given:

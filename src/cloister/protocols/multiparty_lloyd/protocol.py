@@ -221,10 +221,12 @@ class LloydClustering(Clustering[LloydSession]):
         return forecast_rounds(self, job, agreed, request)
 
     def find_released(self, agreed: LloydSession, parties: Sequence[Party]) -> Released | None:
-        """The noisy sums of each round, unless their noise was sampled jointly."""
+        """The noisy sums of each round."""
         plan = agreed.agreement.noise
-        if plan is None or plan.placement.sampled_jointly:
+        if plan is None:
             return None
+        if plan.placement.sampled_jointly:
+            return Released(drawn_by=None, follows="none")
         vectors = tuple(total.ravel() for total in _state_of(parties[0]).released_totals)
         return Released(
             drawn_by=0 if plan.by_coordinator else 1,
