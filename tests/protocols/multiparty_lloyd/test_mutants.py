@@ -19,14 +19,14 @@ KILLED_BY = {
     "multiparty_lloyd.test_refusals::test_a_round_is_not_answered_after_the_vote": (
         "multiparty_lloyd.party.LloydParty._masked_round: self._voted",
     ),
-    "multiparty_lloyd.test_refusals::test_every_lie_about_rounds_and_results_is_refused_and_the_true_request_answered": (
+    "multiparty_lloyd.test_refusals::test_every_lie_is_refused_and_the_true_request_answered": (
         "multiparty_lloyd.party.LloydParty.handle: self._finished",
         "multiparty_lloyd.party.LloydParty._masked_round: not self._answered <= round_ <= self._agreement.iterations or self._voted",  # noqa: E501
         "multiparty_lloyd.party.LloydParty._masked_round: not self._answered <= round_ <= self._agreement.iterations",
         "multiparty_lloyd.party.LloydParty._settle: self._voted",
         "multiparty_lloyd.party.LloydParty._conclude: follower.check_votes(request.votes, masks)",
     ),
-    "multiparty_lloyd.test_refusals::test_in_the_clear_rounds_rise_centres_are_inside_and_nothing_comes_before_the_job": (
+    "multiparty_lloyd.test_refusals::test_in_the_clear_rounds_rise_and_centres_are_inside": (
         "multiparty_lloyd.party.LloydParty.centres: not self._finished",
         "multiparty_lloyd.party.LloydParty._naive_round: self._check_round(request.round)",
         "multiparty_lloyd.party.LloydParty._check_round: not self._answered < round_ <= self._agreement.iterations",
@@ -45,7 +45,7 @@ KILLED_BY = {
         "multiparty_lloyd.coordinator.coordinate: agreement.require_star()",
         "multiparty_lloyd.coordinator.coordinate: (duty is not None) != (agreement.noise is not None and agreement.noise.by_coordinator)",  # noqa: E501
     ),
-    "multiparty_lloyd.test_refusals::test_where_the_coordinator_draws_the_first_centres_it_must_bring_them_and_inside_the_bounds": (
+    "multiparty_lloyd.test_refusals::test_the_coordinators_first_centres_come_and_are_inside": (
         "multiparty_lloyd.party.LloydParty._received_centres: (np.abs(centres) > 1).any()",
         "multiparty_lloyd.party.LloydParty._start: start is None",
     ),

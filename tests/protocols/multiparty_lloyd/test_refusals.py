@@ -99,7 +99,7 @@ def lies_about(request, members):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_lie_about_rounds_and_results_is_refused_and_the_true_request_answered(kind):
+def test_every_lie_is_refused_and_the_true_request_answered(kind):
     session = KINDS[kind]()
     table = Table(session).play(4 if session.agreement.sums.double else 3)
     party, lies = table.parties[LIAR], 0
@@ -141,7 +141,7 @@ def test_a_round_is_not_answered_after_the_vote(kind):
     assert state_of(session, party) == before
 
 
-def test_where_the_coordinator_draws_the_first_centres_it_must_bring_them_and_inside_the_bounds():
+def test_the_coordinators_first_centres_come_and_are_inside():
     table = Table(exact(start_by="coordinator")).play(3)
     party, request = table.parties[LIAR], table.request(LIAR)
     with pytest.raises(RemoteProtocolError, match="must bring the coordinator's centres"):
@@ -152,7 +152,7 @@ def test_where_the_coordinator_draws_the_first_centres_it_must_bring_them_and_in
     party.handle(request)
 
 
-def test_in_the_clear_rounds_rise_centres_are_inside_and_nothing_comes_before_the_job():
+def test_in_the_clear_rounds_rise_and_centres_are_inside():
     table = Table(make_session("naive", records=POINTS, clusters=2, iterations=ROUNDS))
     party, centres = table.parties[LIAR], Array.of(np.zeros((2, 2)))
     for early in (NaiveRound(1, centres), NaiveFinish(centres)):
