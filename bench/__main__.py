@@ -14,6 +14,7 @@ from bench import (
     protocol_round,
     secfc_kernels,
     secfc_rounds,
+    secure_sum,
     utility,
     vertical,
 )
@@ -27,6 +28,7 @@ def main() -> int:
         protocol_round,
         privacy_cost,
         placement,
+        secure_sum,
         fastlloyd,
         secfc_kernels,
         secfc_rounds,

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from bench import placement
+from bench import placement, secure_sum
 from bench.harness import conclude, find_centres, judge, parse_changes, run_sections, take_changes
 from bench.rivals import (
     find_sigma,
@@ -44,6 +44,21 @@ def test_a_ratio_of_means_has_an_interval_of_pairs():
     assert (exact.value, exact.low, exact.high) == pytest.approx((1.5, 1.5, 1.5))
     rough = placement.Ratio.of(below[::-1], below)
     assert rough.low < 1.0 < rough.high
+
+
+def test_what_a_sum_costs_is_judged_by_round_and_by_bytes(capsys):
+    watches, rounds = secure_sum.run_session("synopsis", 3)
+    other = watches[2]
+    assert rounds == 11
+    assert {*other.spent_s} >= {"Answer", "OpenTotal"}
+    assert "Lead" in watches[1].spent_s
+    assert other.noise_s > 0 < watches[1].algorithm_s
+    quick = replace(other, spent_s={"Answer": 0.0})
+    assert secure_sum.print_row("synopsis", 3, "other", quick, rounds) == []
+    slow = replace(other, spent_s={"Answer": 0.0013 * rounds}, received=8001, sent=53_000)
+    assert len(secure_sum.print_row("synopsis", 3, "other", slow, rounds)) == 3
+    assert len(secure_sum.print_row("synopsis", 4, "other", slow, rounds)) == 0
+    assert capsys.readouterr().out.count("synopsis") == 3
 
 
 class Serial:

@@ -21,9 +21,18 @@ class Network(NetworkMachine):
     """A masked session of multiparty Lloyd."""
 
     codec = CODEC
+    masks, members_min = "common", 2
 
     def make_session(self):
-        return make_session(records=RECORDS, clusters=2, iterations=3, initialisation="given", start=START)
+        return make_session(
+            records=RECORDS,
+            clusters=2,
+            iterations=3,
+            initialisation="given",
+            start=START,
+            masks=self.masks,
+            members_min=self.members_min,
+        )
 
     def make_coordinator(self):
         return self.session.coordinator()
@@ -41,3 +50,14 @@ class Network(NetworkMachine):
 
 TestNetwork = Network.TestCase
 TestNetwork.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
+
+
+class DoubleNetwork(Network):
+    """The same under double masks: attempts, openings, and masks that are restored."""
+
+    masks = "double"
+    steps_more = 3 + 2 * 3
+
+
+TestDoubleNetwork = DoubleNetwork.TestCase
+TestDoubleNetwork.settings = TestNetwork.settings

@@ -18,6 +18,8 @@ from cloister.records import FloatArray, IntArray
 
 # After this many rejected candidates for one centre, a radius counts as too large.
 _ATTEMPTS = 128
+# So many differences of coordinates are computed at a time.
+_DIFFERENCES = 2**18
 # Halvings of the interval for the radius; the last is finer than what the attempts can tell apart.
 _SEARCH_STEPS = 20
 
@@ -156,8 +158,10 @@ def _pack_spheres(stream: Stream, k: int, d: int, radius: float) -> FloatArray |
 
 def _find_apart(candidates: FloatArray, centres: FloatArray, distance: float) -> int | None:
     """Return the first candidate that is so far from every centre: the same one on every processor."""
-    for place, candidate in enumerate(candidates):
-        squares = np.square(centres - candidate).sum(axis=1)
-        if (squares >= distance * distance).all():
-            return place
+    together = max(1, _DIFFERENCES // max(1, centres.size))
+    for first in range(0, len(candidates), together):
+        squares = np.square(candidates[first : first + together, None] - centres).sum(axis=2)
+        fitting = np.flatnonzero((squares >= distance * distance).all(axis=1))
+        if fitting.size:
+            return first + int(fitting[0])
     return None

@@ -16,6 +16,7 @@ from cloister.protocols.guided_sums.agreement import sample_key, sample_parties
 from cloister.protocols.guided_sums.messages import Answer
 from cloister.runtime import Fault, FaultKind
 from tests.protocols.feddp.sessions import BUDGET, Session, make_mixture
+from tests.protocols.synopsis.test_leakage import shape_of
 from tests.sessions import SESSION, ReplayingSampler, Table
 
 PARTS, SERVER, CENTRES = make_mixture()
@@ -109,6 +110,26 @@ def test_dropouts_in_any_round_leave_one_result_for_all_that_finish(kind):
         assert len(finished) >= 4
         assert all(np.array_equal(party.centres, finished[0].centres) for party in finished)
         assert min(map(len, run.result.members)) >= 4
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"options": ALL},
+        {"placement": Shared(parties=6, colluding_max=1), "members_min": 6},
+        {"variant": "published"},
+    ],
+    ids=lambda options: ", ".join(options) or "tight",
+)
+def test_a_session_has_the_same_form_whatever_the_parties_hold(options):
+    """To the byte, and to the step; also where steps of appendix E are not needed."""
+    shapes = []
+    for own in (PARTS, [part[:1] for part in PARTS], [-part for part in PARTS]):
+        session = Session(own, SERVER, **options)
+        run, _ = session.run(record_views=True)
+        shapes.append(shape_of(session, run))
+    assert shapes[0] == shapes[1] == shapes[2]
 
 
 def test_too_few_parties_stop_the_session():

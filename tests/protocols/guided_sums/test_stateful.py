@@ -21,9 +21,10 @@ class Network(NetworkMachine):
     """A session of the synopsis; a party that restarts has its books, but no seed, and cannot answer a round again."""
 
     codec = make_codec("synopsis")
+    masks = "common"
 
     def make_session(self):
-        return Session(COUNTED[:3], algorithm=count_thrice, silent=True, knobs=FEW)
+        return Session(COUNTED[:3], algorithm=count_thrice, silent=True, knobs=FEW, masks=self.masks)
 
     def make_coordinator(self):
         return self.session.coordinator()
@@ -49,3 +50,14 @@ class Network(NetworkMachine):
 
 TestNetwork = Network.TestCase
 TestNetwork.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
+
+
+class DoubleNetwork(Network):
+    """The same under double masks: attempts, openings, and masks that are restored."""
+
+    masks = "double"
+    steps_more = 3 + 2 * 4
+
+
+TestDoubleNetwork = DoubleNetwork.TestCase
+TestDoubleNetwork.settings = TestNetwork.settings

@@ -229,13 +229,15 @@ def test_a_result_that_others_have_not_found_is_none():
 
 # --- what the relay refuses -------------------------------------------------------------------------------------------
 
+SHARES = (PartyBox(2, bytes(49)), PartyBox(3, bytes(49)))
+
 
 @pytest.mark.parametrize(
     ("until", "replies"),
     [
         (MeetPeers, [Passed(b"")]),
         (BeginRound, [Passed(b"")]),
-        (AddVector, [Ready(), Passed(bytes(43)), Passed(bytes(44)), Opening(bytes(44))]),
+        (AddVector, [Ready(), Passed(bytes(43), SHARES), Passed(bytes(44)), Opening(bytes(44))]),
         (OpenTotal, [Ready(), Passed(bytes(48))]),
     ],
 )
@@ -277,3 +279,57 @@ def test_a_contribution_of_another_length_is_our_own_mistake():
         roles[1].handle(ask.requests[1])
     with pytest.raises(RemoteProtocolError):  # there is no vector to add
         roles[1].handle(AddVector(Attempt(1, 1, EVERYONE), None))
+
+
+def test_who_is_not_the_first_needs_the_sum_so_far_and_who_is_needs_none():
+    roles, ask, generator = drive(SumSession(random_vectors(3, rounds=2)), AddVector)
+    first = ask.requests[1]
+    passed = roles[1].handle(first)
+    second = generator.send({1: passed}).requests[2]
+    for wrong in (None, b"", second.partial[1:]):
+        with pytest.raises(RemoteProtocolError, match=r"must come to every member but the first|a box must"):
+            roles[2].handle(msgspec.structs.replace(second, partial=wrong))
+    with pytest.raises(RemoteProtocolError, match="must come to every member but the first"):
+        SumSession.party(SumSession(random_vectors(3, rounds=2)), 1).party._read_partial(
+            second.partial, second.attempt, (1, 2, 3), roles[1].masks
+        )
+    roles[2].handle(second)
+
+
+def test_joint_noise_is_drawn_for_the_round_begun_and_by_who_has_begun_to():
+    session = SumSession(random_vectors(3, rounds=2, length=2, bits=16), bits=64, scale=2.0)
+    roles, ask, _ = drive(session, DrawNoise)
+    true = ask.requests[1]
+    later = msgspec.structs.replace(true, attempt=Attempt(2, 1, EVERYONE))
+    for wrong in (later, TakeOpenings(true.attempt, ()), AddVector(true.attempt, None)):
+        with pytest.raises(RemoteProtocolError):
+            roles[1].handle(wrong)
+    assert roles[1].masks._entered is None
+    roles[1].handle(true)
+
+
+def test_a_vote_ends_the_rounds_also_where_more_are_left():
+    """A relay that has forged the sums of all rounds could otherwise go on to the true ones."""
+    session = SumSession(random_vectors(3, rounds=1))
+    roles, ask, generator = drive(session, Settle)
+    roles[1].handle(ask.requests[1])
+    roles[1].party._round = 0  # as if it had been away
+    with pytest.raises(RemoteProtocolError, match="the round must be from 1 to 1"):
+        roles[1].handle(BeginRound(1, ()))
+    replies = {number: roles[number].handle(ask.requests[number]) for number in (2, 3)}
+    last = generator.send({1: Dropped(), **replies})
+    assert isinstance(last.requests[2], Conclude)
+    roles[2].handle(last.requests[2])
+    for request in (last.requests[2], Settle(()), BeginRound(1, ())):
+        with pytest.raises(RemoteProtocolError, match="a finished session takes no more requests"):
+            roles[2].handle(request)
+
+
+def test_openings_of_a_wrong_kind_or_length_do_not_count():
+    session = SumSession(random_vectors(3, rounds=1, length=2, bits=16), bits=64, scale=2.0)
+    _, ask, _ = drive(session, DrawNoise)
+    size = session.terms.plan_noise(3).opening_bytes[0] + 16
+    ask.check(1, Opening(bytes(size)))
+    for wrong in (Opening(bytes(size - 1)), Opening(b""), Ready()):
+        with pytest.raises(RemoteProtocolError, match="party 1 must"):
+            ask.check(1, wrong)

@@ -18,7 +18,7 @@ from cloister.aggregation.seed_agreement import (
     TakeSeed,
 )
 from cloister.privacy.placement import Aggregator, Local, Shared
-from cloister.privacy.units import Budget, Learns
+from cloister.privacy.units import Budget, Learns, Unit
 from cloister.protocols import synopsis
 from cloister.protocols.guided_sums.messages import Answer, Finish, Lead, Sign, Signed
 from cloister.protocols.guided_sums.party import GuidedParty
@@ -231,18 +231,33 @@ def shape_of(session, run):
     ]
 
 
+@pytest.mark.parametrize("placement", PLACEMENTS, ids=lambda placement: type(placement).__name__)
 @pytest.mark.parametrize("dimensions", [2, 10])
-def test_sessions_whose_rounds_are_needed_or_not_have_the_same_form(dimensions):
+def test_sessions_whose_rounds_are_needed_or_not_have_the_same_form(dimensions, placement):
     """Many records against two: another route, another number of Lloyd rounds, the same frames to the byte."""
     shapes, needed = [], []
     for records in (3000, 2):
         points = blobs(records, dimensions, 3, seed=4)
-        session = Session([points, points[:1]], budget=Budget(epsilon=8.0, delta=1e-6))
+        budget = Budget(epsilon=8.0, delta=1e-6)
+        session = Session([points, points[:1], points[:1]], budget=budget, placement=placement, members_min=3)
         run, _ = session.run(record_views=True)
         shapes.append((shape_of(session, run), [traffic.bytes_sent for traffic in run.traffic.values()]))
         needed.append(len(session.spent()[0].releases))
     assert shapes[0] == shapes[1]
     assert needed[0] != needed[1]
+
+
+def test_a_session_of_whole_parties_has_the_same_form_whatever_they_hold():
+    shapes, asked = [], []
+    for records in (3000, 2):
+        points, clients = blobs(records, 2, 3, seed=4), Unit.CLIENT
+        budget = Budget(epsilon=30.0, delta=1e-6, unit=clients)
+        session = Session([points, points[:1], points[:1]], budget=budget, placement=PLACEMENTS[1], members_min=3)
+        run, parties = session.run(record_views=True)
+        shapes.append(shape_of(session, run))
+        asked.append(parties[1].centres.tobytes())
+    assert shapes[0] == shapes[1]
+    assert asked[0] != asked[1]
 
 
 @pytest.mark.parametrize("placement", [Aggregator(), Local(parties=2)], ids=lambda placement: type(placement).__name__)

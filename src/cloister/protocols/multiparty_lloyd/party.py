@@ -148,8 +148,9 @@ class LloydParty:
     @property
     def centres(self) -> FloatArray:
         """The result, in [-1, 1]^d, once the session has finished."""
-        if self.state.centres is None or not self._finished:
+        if not self._finished:
             raise LocalProtocolError("the session must be finished before it has centres; it is not")
+        assert self.state.centres is not None
         return self.state.centres
 
     @property
@@ -218,7 +219,7 @@ class LloydParty:
 
     def _masked_round(self, request: messages.MaskedRound, masks: Masks) -> Answered:
         round_ = request.attempt.round
-        if not self._answered <= round_ <= self._agreement.iterations or not round_ or self._voted:
+        if not self._answered <= round_ <= self._agreement.iterations or self._voted:
             raise RemoteProtocolError(
                 f"the round must be from {self._answered} to {self._agreement.iterations}; got {round_}."
             )

@@ -145,10 +145,11 @@ class RingParty:
     # --- one attempt ----------------------------------------------------------------------------------------------
 
     def _check_round(self, attempt: Attempt) -> NDArray[Any]:
-        if attempt.round != self._round or self._vector is None:
+        if attempt.round != self._round:
             raise RemoteProtocolError(
                 f"an attempt must be of the round begun, {self._round}; got one of round {attempt.round}."
             )
+        assert self._vector is not None
         return self._vector
 
     def _draw_noise(self, request: messages.DrawNoise, masks: RingMasks) -> messages.Opening:
@@ -181,8 +182,7 @@ class RingParty:
     ) -> JointSampler:
         """Give the sampler the others' openings of a step; the last ones come with the sum so far."""
         members = masks.require_entered(request.attempt)
-        if self._sampler is None:
-            raise RemoteProtocolError("noise must be joint to be drawn together; these terms have none.")
+        assert self._sampler is not None  # an attempt is entered before it is answered where noise is joint only
         if last != (self._openings == self._terms.plan_noise(len(members)).steps):
             raise RemoteProtocolError("the last openings, and only those, must come with the sum so far; they do not.")
         if [opening.party for opening in request.openings] != [member for member in members if member != self._number]:
