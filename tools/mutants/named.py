@@ -53,51 +53,21 @@ _BOOKS = ("tests/privacy/test_books.py",)
 _BLOCKS = ("tests/kmeans/test_expression.py",)
 _JOB = ("tests/jobfile/test_any_value.py",)
 
+
+def _seed_0(name: str, old: str) -> Named:
+    """A fault in what a simulation makes: without a seed, its secrets are those of seed 0."""
+    return Named(name, "sessions/simulation", old, old.replace("seed)", "seed or 0)"), _SECRETS)
+
+
 NAMED: tuple[Named, ...] = (
     Named("unseeded is seed 0", "crypto/stream", "        return SystemEntropy()\n", "        seed = 0\n", _SECRETS),
     Named("the system's entropy is constant", "crypto/stream", "secrets.token_bytes(count)", "bytes(count)", _SECRETS),
-    Named(
-        "parties' keys from seed 0",
-        "sessions/simulation",
-        'make_entropy(f"{prefix}party {number}", seed=self.setup.seed)',
-        'make_entropy(f"{prefix}party {number}", seed=self.setup.seed or 0)',
-        _SECRETS,
-    ),
-    Named(
-        "identities from seed 0",
-        "sessions/simulation",
-        'make_entropy(f"identity of {party.name}", seed=setup.seed)',
-        'make_entropy(f"identity of {party.name}", seed=setup.seed or 0)',
-        _SECRETS,
-    ),
-    Named(
-        "the session's number from seed 0",
-        "sessions/simulation",
-        'session=make_entropy("session", seed=seed).bytes(16)',
-        'session=make_entropy("session", seed=seed or 0).bytes(16)',
-        _SECRETS,
-    ),
-    Named(
-        "the number of the session for labels from seed 0",
-        "sessions/simulation",
-        'make_entropy("session for labels", seed=seed)',
-        'make_entropy("session for labels", seed=seed or 0)',
-        _SECRETS,
-    ),
-    Named(
-        "the coordinator's keys from seed 0",
-        "sessions/simulation",
-        "make_entropy(COORDINATOR, seed=seed)",
-        "make_entropy(COORDINATOR, seed=seed or 0)",
-        _SECRETS,
-    ),
-    Named(
-        "the labels' coordinator's keys from seed 0",
-        "sessions/simulation",
-        'make_entropy(f"labels: {COORDINATOR}", seed=seed)',
-        'make_entropy(f"labels: {COORDINATOR}", seed=seed or 0)',
-        _SECRETS,
-    ),
+    _seed_0("parties' keys from seed 0", 'make_entropy(f"{prefix}party {number}", seed=self.setup.seed)'),
+    _seed_0("identities from seed 0", 'make_entropy(f"identity of {party.name}", seed=setup.seed)'),
+    _seed_0("the session's number from seed 0", 'session=make_entropy("session", seed=seed).bytes(16)'),
+    _seed_0("the number of the session for labels from seed 0", 'make_entropy("session for labels", seed=seed)'),
+    _seed_0("the coordinator's keys from seed 0", "make_entropy(COORDINATOR, seed=seed)"),
+    _seed_0("the labels' coordinator's keys from seed 0", 'make_entropy(f"labels: {COORDINATOR}", seed=seed)'),
     Named(
         "an alignment's identities from seed 0",
         "sessions/alignment",
@@ -126,20 +96,8 @@ NAMED: tuple[Named, ...] = (
         'make_entropy("align session", seed=seed or 0)',
         _SECRETS,
     ),
-    Named(
-        "a party's noise from seed 0",
-        "sessions/simulation",
-        "sampler=make_sampler(name, seed)",
-        "sampler=make_sampler(name, seed or 0)",
-        _SECRETS,
-    ),
-    Named(
-        "the coordinator's noise from seed 0",
-        "sessions/simulation",
-        "sampler=make_sampler(COORDINATOR, seed)",
-        "sampler=make_sampler(COORDINATOR, seed or 0)",
-        _SECRETS,
-    ),
+    _seed_0("a party's noise from seed 0", "sampler=make_sampler(name, seed)"),
+    _seed_0("the coordinator's noise from seed 0", "sampler=make_sampler(COORDINATOR, seed)"),
     Named(
         "unseeded noise from seed 0",
         "privacy/books",
