@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
         lines = [line for line in _read(options.out) if line["kind"] == kind]
         with FaultedJobs() as jobs:
             while sum(line["runs"] for line in lines) < getattr(options, kind) and time.monotonic() < stop:
-                lines.append(_run_batch(kind, len(lines), jobs))
+                lines.append(_run_batch(kind, 1 + max((line["batch"] for line in lines), default=-1), jobs))
                 with options.out.open("a", encoding="utf-8") as file:
                     file.write(json.dumps(lines[-1]) + "\n")
         found |= _describe(kind, lines)

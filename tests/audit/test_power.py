@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-from tests.audit.reference import DELTA, ReferenceRelease
 
 from cloister.audit import Attack, Claim, Neighbour, audit
 from cloister.audit.bounds import DEFAULT_CONFIDENCE
@@ -12,6 +11,7 @@ from cloister.audit.power import find_power
 from cloister.crypto import Stream
 from cloister.privacy.costs import rho_of_epsilon
 from cloister.privacy.privacy_loss import GaussianCost, epsilon_of_gaussian
+from tests.audit.reference import DELTA, ReferenceRelease
 
 SEEDS = range(8)
 

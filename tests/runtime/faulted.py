@@ -139,23 +139,21 @@ def _send(pipe: int, kind: bytes, body: bytes) -> None:
 
 
 def _receive(pipe: int, patience_s: float | None) -> tuple[bytes, bytes]:
-    def read(count: int) -> bytes:
+    def read(count: int) -> bytes | None:
         raw = b""
         while len(raw) < count:
             if not select.select([pipe], [], [], patience_s)[0]:
                 raise AssertionError(f"a party must answer within {_PATIENCE_S:g} s; it hangs.")
             more = os.read(pipe, count - len(raw))
             if not more:
-                return b""
+                return None
             raw += more
         return raw
 
     head = read(9)
-    if not head:
-        return b"", b""
-    kind_length, length = struct.unpack("<BQ", head)
-    kind = read(kind_length)
-    return kind, read(length)
+    kind_length, length = (0, 0) if head is None else struct.unpack("<BQ", head)
+    kind, body = read(kind_length), read(length)
+    return (b"", b"") if head is None or kind is None or body is None else (kind, body)  # cut off is not sent
 
 
 class FaultedSession:

@@ -6,6 +6,7 @@ the mutant with it.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,51 +58,21 @@ _PIPES = ("tests/runtime/test_pipes.py",)
 _EXPOSURE = ("tests/exposure/test_exposure.py",)
 _LENGTHS = ("tests/exposure/test_lengths.py",)
 
+
+def _seed_0(name: str, old: str) -> Named:
+    """A fault in what a simulation makes: without a seed, its secrets are those of seed 0."""
+    return Named(name, "sessions/simulation", old, re.sub(r"(seed|keys)\)", r"\1 or 0)", old), _SECRETS)
+
+
 NAMED: tuple[Named, ...] = (
     Named("unseeded is seed 0", "crypto/stream", "        return SystemEntropy()\n", "        seed = 0\n", _SECRETS),
     Named("the system's entropy is constant", "crypto/stream", "secrets.token_bytes(count)", "bytes(count)", _SECRETS),
-    Named(
-        "parties' keys from seed 0",
-        "sessions/simulation",
-        'make_entropy(f"{prefix}party {number}", seed=self.instruments.keys)',
-        'make_entropy(f"{prefix}party {number}", seed=self.instruments.keys or 0)',
-        _SECRETS,
-    ),
-    Named(
-        "identities from seed 0",
-        "sessions/simulation",
-        'make_entropy(f"identity of {party.name}", seed=instruments.keys)',
-        'make_entropy(f"identity of {party.name}", seed=instruments.keys or 0)',
-        _SECRETS,
-    ),
-    Named(
-        "the session's number from seed 0",
-        "sessions/simulation",
-        'session=make_entropy("session", seed=seed).bytes(16)',
-        'session=make_entropy("session", seed=seed or 0).bytes(16)',
-        _SECRETS,
-    ),
-    Named(
-        "the number of the session for labels from seed 0",
-        "sessions/simulation",
-        'make_entropy("session for labels", seed=seed)',
-        'make_entropy("session for labels", seed=seed or 0)',
-        _SECRETS,
-    ),
-    Named(
-        "the coordinator's keys from seed 0",
-        "sessions/simulation",
-        "make_entropy(COORDINATOR, seed=seed)",
-        "make_entropy(COORDINATOR, seed=seed or 0)",
-        _SECRETS,
-    ),
-    Named(
-        "the labels' coordinator's keys from seed 0",
-        "sessions/simulation",
-        'make_entropy(f"labels: {COORDINATOR}", seed=seed)',
-        'make_entropy(f"labels: {COORDINATOR}", seed=seed or 0)',
-        _SECRETS,
-    ),
+    _seed_0("parties' keys from seed 0", 'make_entropy(f"{prefix}party {number}", seed=self.instruments.keys)'),
+    _seed_0("identities from seed 0", 'make_entropy(f"identity of {party.name}", seed=instruments.keys)'),
+    _seed_0("the session's number from seed 0", 'session=make_entropy("session", seed=seed).bytes(16)'),
+    _seed_0("the number of the session for labels from seed 0", 'make_entropy("session for labels", seed=seed)'),
+    _seed_0("the coordinator's keys from seed 0", "make_entropy(COORDINATOR, seed=seed)"),
+    _seed_0("the labels' coordinator's keys from seed 0", 'make_entropy(f"labels: {COORDINATOR}", seed=seed)'),
     Named(
         "an alignment's identities from seed 0",
         "sessions/alignment",
