@@ -1,0 +1,74 @@
+"""What TLS is given at either end, and what both ends of gRPC are set to."""
+
+from __future__ import annotations
+
+import hashlib
+import ssl
+from dataclasses import dataclass, field
+
+from cloister.errors import MissingExtraError
+from cloister.runtime.remote.chunks import CHUNK_BYTES
+
+METHOD_SERVICE, METHOD = "cloister.Run", "TakePart"
+_KEEPALIVE_MS, _KEEPALIVE_TIMEOUT_MS = 10_000, 5_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class TlsFiles:
+    """One end's key and certificates, and whom it trusts.
+
+    Attributes
+    ----------
+    key_pem, certificates_pem
+        Its own.
+    trusted_pem
+        At the coordinator: what parties' certificates are signed by, or are. At a party: the coordinator's certificate,
+        and nothing else.
+    server_name
+        At a party: the DNS name in that certificate; it proves nothing, but TLS asks for one.
+    """
+
+    key_pem: bytes = field(repr=False)
+    certificates_pem: bytes
+    trusted_pem: bytes
+    server_name: str = "cloister.invalid"
+
+    @property
+    def own_sha256(self) -> bytes:
+        """The digest of our own certificate."""
+        return digest_certificate(self.certificates_pem)
+
+    @property
+    def trusted_sha256(self) -> bytes:
+        """At a party: the digest of the coordinator's certificate."""
+        return digest_certificate(self.trusted_pem)
+
+
+def digest_certificate(pem: bytes) -> bytes:
+    """Return the SHA-256 of the first certificate in PEM."""
+    end = b"-----END CERTIFICATE-----"
+    start = pem.index(b"-----BEGIN CERTIFICATE-----")
+    first = pem[start : pem.index(end, start) + len(end)]
+    return hashlib.sha256(ssl.PEM_cert_to_DER_cert(first.decode("ascii"))).digest()
+
+
+def require_grpc() -> None:
+    """Raise `MissingExtraError` where grpcio is not installed."""
+    try:
+        import grpc.aio  # noqa: F401, PLC0415 (an extra)
+    except ImportError:
+        raise MissingExtraError("a session between organisations", "grpcio", "net") from None
+
+
+def common_options() -> list[tuple[str, int]]:
+    """Return what both ends set: lengths, and pings that notice a dead link, also where a middlebox acknowledges."""
+    return [
+        ("grpc.max_receive_message_length", CHUNK_BYTES + 1),
+        ("grpc.max_send_message_length", CHUNK_BYTES + 1),
+        ("grpc.max_metadata_size", 8192),
+        ("grpc.keepalive_time_ms", _KEEPALIVE_MS),
+        ("grpc.keepalive_timeout_ms", _KEEPALIVE_TIMEOUT_MS),
+        ("grpc.http2.ping_timeout_ms", _KEEPALIVE_TIMEOUT_MS),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.max_pings_without_data", 0),
+    ]
