@@ -210,16 +210,16 @@ class Participant:
         working = asyncio.ensure_future(self._work(channel, inbox, welcome))
         try:
             await asyncio.wait((reading, working), return_when=asyncio.FIRST_COMPLETED)
-            for task in (working, reading):
-                if task.done():
-                    task.result()
+            if reading.done():
+                reading.result()
+            await working
         finally:
             for task in (reading, working):
                 task.cancel()
             await asyncio.gather(reading, working, return_exceptions=True)
 
     async def _read(self, channel: Channel, inbox: asyncio.Queue[messages.LinkMessage]) -> None:
-        """Read what comes; ends with the run, or with the connection."""
+        """Read what comes, up to the last word."""
         while True:
             async with asyncio.timeout(self._deadlines.step_s):
                 message = await channel.receive()
@@ -230,6 +230,8 @@ class Participant:
                 raise make_ending(message)
             else:
                 inbox.put_nowait(message)
+            if isinstance(message, messages.Over):
+                return
 
     async def _work(
         self, channel: Channel, inbox: asyncio.Queue[messages.LinkMessage], welcome: messages.Welcome
