@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from math import prod
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -21,7 +21,8 @@ from cloister.privacy.card import PrivacyCard
 
 __all__ = ["CellBook", "Evaluation", "KChoice", "Learned", "NetworkTime", "PartyTraffic", "Result"]
 
-SCHEMA = 1
+SCHEMA = 2
+_SCHEMA_SIMULATED = 1  # did not say how a result was made: all were simulated
 _CELLS_MOST = 1024
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -133,6 +134,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
     ----------
     name, protocol, variant
         From the job; ``variant`` says how the run differs from the protocol's default.
+    ran
+        How it was made: ``"simulated"`` by one process that held every party's records.
     columns
         Names and public bounds, in the order of the centres' columns.
     centres
@@ -165,7 +168,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
     seeded
         Whether a seed was given, so that the masks are not secret.
     evaluation, network
-        Only in simulations; ``network`` only with a network model.
+        ``evaluation`` only in simulations that were asked for it, ``network`` only with a network model.
     notes
         What else the reader must know.
     card
@@ -181,6 +184,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
 
     name: str
     protocol: str
+    ran: Literal["simulated"]
     columns: tuple[Column, ...]
     centres: np.ndarray[Any, np.dtype[np.float64]]
     rounds: int
@@ -325,12 +329,14 @@ def decode_result(raw: bytes, path: Path) -> Result:
     """
     try:
         schema = msgspec.json.decode(raw, type=_Head).schema
-        if schema != SCHEMA:
+        if schema not in (_SCHEMA_SIMULATED, SCHEMA):
             what_to_do = "Update Cloister." if schema > SCHEMA else "It was not written by Cloister."
             raise ConfigError(f"{path} must have schema {SCHEMA}; got {schema}. {what_to_do}")
         fields = msgspec.json.decode(raw)
         k = fields.pop("k", None)
         del fields["schema"]
+        if schema == _SCHEMA_SIMULATED:
+            fields["ran"] = "simulated"
         result = msgspec.convert(fields, Result, dec_hook=_read_centres)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise _describe_damage(path, str(error)) from None

@@ -51,7 +51,7 @@ def print_report(result: Result, console: Console, *, folder: Path | None = None
     if len(result.parties) > _MOST_PARTIES:
         parties += f" and {len(result.parties) - _MOST_PARTIES:,} more"
     clusters, holders = format_quantity(result.k, "cluster"), format_quantity(len(result.parties), "party", "parties")
-    print_heading(console, f"{result.name}: {clusters} over the records of {holders}")
+    print_heading(console, f"{result.name}: {clusters} over the records of {holders} ({result.ran})")
     protocol = f"{result.protocol}, {result.variant}" if result.variant else result.protocol
     print_line(console, f"{parties}; protocol {protocol}; {format_quantity(result.rounds, 'round')}")
     _print_centres(result, console)
@@ -59,7 +59,7 @@ def print_report(result: Result, console: Console, *, folder: Path | None = None
     _print_loss(result, console)
     if result.card is not None:
         on_grid = _find_facts(result).noise_on_grid  # otherwise rounds have scales of their own
-        print_card(result.card, console, unit_step=2.0**-result.fractional_bits if on_grid else None)
+        print_card(result.card, console, ran=result.ran, unit_step=2.0**-result.fractional_bits if on_grid else None)
     _print_leakage(result, console)
     _print_traffic(result, console)
     if result.notes:
@@ -187,7 +187,7 @@ def _print_loss(result: Result, console: Console) -> None:
     print_line(
         console,
         "Computed by the simulator, which holds every record; no party could."
-        + ("" if result.card is None else " It is exact, not private, and not written to the result."),
+        + ("" if result.card is None else " It is exact, so it is not private, and not written to the result."),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from cloister.job import Job
+from cloister.privacy.units import Noisy
 from cloister.protocol import Explanation, Finding
 from cloister.protocols.align import Alignment
 from cloister.records import IntArray
@@ -96,11 +97,11 @@ def _describe_traffic(name: str, traffic: Traffic) -> PartyTraffic:
 
 def _list_learned(explanation: Explanation) -> tuple[Learned, ...]:
     """Put the leakage table into words, one line per role and degree."""
-    flawed = explanation.card is not None and bool(explanation.card.flaw)
+    noise = Noisy.PRIVATE if explanation.card is None else explanation.card.noisy
     rows = []
     for (role, learns), group in groupby(explanation.leakage.rows, key=lambda row: (row.role, row.learns)):
         name = {"coordinator": f"the {explanation.middleman}", "party": "each party"}[role]
         what = "; ".join(row.meaning for row in group)
-        rows.append(Learned(role=name, what=what, how=learns.in_words(flawed=flawed)))
+        rows.append(Learned(role=name, what=what, how=learns.in_words(noise)))
     note = f"public; see {explanation.leakage.source}"
     return (*rows, Learned(role="everyone", what=explanation.public, how="exactly", note=note))

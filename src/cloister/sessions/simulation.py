@@ -64,7 +64,7 @@ def simulate(
     *,
     sources: Mapping[str, object] | None = None,
     seed: int | None = None,
-    evaluate: bool = True,
+    evaluate: bool | None = None,
     on_progress: OnProgress | None = None,
     on_table: OnTable | None = None,
     on_labels: OnLabels | None = None,
@@ -82,7 +82,8 @@ def simulate(
     seed
         Makes the run reproducible, but its masks and noise no longer secret.
     evaluate
-        Compute the loss over all records and that of k-means on one joint table: one or two passes over every table.
+        Compute the exact loss over all records, and that of k-means on one joint table: one or two passes over every
+        table. By default only where the job has no budget: an exact loss is not private.
     on_progress, on_table
         Called with each step, and with each party's table once it has been checked.
     on_labels
@@ -104,11 +105,12 @@ def simulate(
         for labels in clustered.labels:
             on_labels(labels)
     evaluation = None
-    if evaluate or on_records is not None:
+    measures_loss = setup.job.budget is None if evaluate is None else evaluate
+    if measures_loss or on_records is not None:
         everything = simulation.join_records()
         if on_records is not None:
             on_records(everything)
-        if evaluate:
+        if measures_loss:
             evaluation = evaluate_centres(everything, clustered.finding.centres)
     return _make_result(setup, clustered, evaluation)
 
@@ -383,6 +385,7 @@ def _make_result(setup: Setup, clustered: _Clustered, evaluation: Evaluation | N
         explanation,
         clustered.finding,
         dict(zip(names, run.traffic.values(), strict=True)),
+        ran="simulated",
         notes=explanation.notes,
         transcript_sha256=None if setup.seed is None else run.transcript_sha256,
         seeded=setup.seed is not None,

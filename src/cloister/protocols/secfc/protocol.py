@@ -37,7 +37,7 @@ from cloister.protocol import (
 )
 from cloister.protocols.secfc.agreement import Coding, SecfcAgreement, check_declared
 from cloister.protocols.secfc.coordinator import Outcome, coordinate_secfc
-from cloister.protocols.secfc.leakage import NOISE_PROTECTS, WHO_ADDS_NOISE, describe_leakage
+from cloister.protocols.secfc.leakage import describe_leakage, describe_scope, describe_who_adds_noise
 from cloister.protocols.secfc.messages import CODEC
 from cloister.protocols.secfc.party import SecfcParty
 from cloister.protocols.secfc.plan import describe_code, forecast_secfc
@@ -70,6 +70,7 @@ class SecfcOptions(Options, frozen=True, tag="secfc"):
         alignment="union",
         clusters_most=65_535,
         remedy="Another start finds less: run again.",
+        private=False,
         hides_values="shares and pads in a prime field",
     )
     iterations: Annotated[int, Meta(ge=1, le=10_000)] = 100
@@ -234,7 +235,7 @@ class Secfc(Clustering[SecfcAgreement]):
             leakage=describe_leakage(agreed),
             public="columns, bounds, k, how many records there are, who takes part and who missed which round",
             notes=_write_notes(agreed, outcome),
-            card=None if card is None else _limit_card(card),
+            card=None if card is None else _limit_card(card, agreed),
             fractional_bits=outcome.coding.bits - 1,
         )
 
@@ -277,24 +278,26 @@ class Secfc(Clustering[SecfcAgreement]):
         return forecast_secfc(agreement, records, guessed=len(request.numbers) > 1)
 
 
-def _limit_card(card: PrivacyCard) -> PrivacyCard:
+def _limit_card(card: PrivacyCard, agreement: SecfcAgreement) -> PrivacyCard:
     """Limit the card to what noise on the centres protects, which is less than a differentially private result."""
     return replace_fields(
         card,
         private=False,
         neighbours="one record's value replaced by another that leaves the labels of all rounds as they are",
         protects_against="Nobody is protected beyond what is said above.",
-        who_adds_noise=WHO_ADDS_NOISE,
-        scope=NOISE_PROTECTS,
+        who_adds_noise=describe_who_adds_noise(agreement),
+        scope=describe_scope(agreement),
     )
 
 
 def _write_notes(agreement: SecfcAgreement, outcome: Outcome | HeardOutcome) -> tuple[str, ...]:
     sizes = ", ".join(f"{count:,}" for count in outcome.counts[:_SIZES_SHOWN])
-    exact = "Labels and centres are" if agreement.budget is None else "Labels are"
+    exact, whole = "Labels and centres are", "nothing here is"
+    if agreement.budget is not None:
+        exact, whole = "Labels are", "the result as a whole is not"
     notes = [
-        f"{exact} exact for records rounded to {outcome.coding.bits} bits per coordinate: nothing here is "
-        "differentially private as a whole.",
+        f"{exact} exact for records rounded to {outcome.coding.bits} bits per coordinate: {whole} differentially "
+        "private.",
         f"Records in each cluster: {sizes}{' ...' if len(outcome.counts) > _SIZES_SHOWN else ''}.",
         describe_code(agreement),
     ]

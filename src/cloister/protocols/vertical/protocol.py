@@ -42,7 +42,6 @@ from cloister.protocols.vertical.leakage import (
     describe_labels,
     describe_leakage,
     describe_who_adds_noise,
-    find_replacement_epsilon,
 )
 from cloister.protocols.vertical.messages import CODEC
 from cloister.protocols.vertical.noise import ChargedFlood
@@ -297,15 +296,11 @@ def _amend_card(
             liars=(_COMPUTING,),
         )
     )
-    replaced = find_replacement_epsilon(settings)
-    assert replaced is not None
     budget = settings.noise_budget
     return msgspec.structs.replace(
         card,
         neighbours=f"{VALUES_CHANGED}; all parties know from the alignment that it is there. For one record added or "
         f"removed epsilon is {budget.epsilon:.4g}, as the job's budget says",
-        epsilon=replaced,
-        budget_epsilon=replaced,
         how_composed=f"{card.how_composed}. Of delta, {agreement.rare_delta:.2g} is for what no noise covers: floods "
         "that show something of an error, and bounds on errors that fail",
         who_adds_noise=describe_who_adds_noise(settings.placement),
