@@ -4,7 +4,17 @@ Reading order: ``refusals`` (how a broken rule is reported), ``options`` (what a
 ``noise_options`` (what several protocols' options have in common).
 """
 
-from cloister.job.model import COORDINATOR, MAX_COUNT, MAX_RECORDS, DataOptions, Job, JobParty, OwnSide, Setup
+from cloister.job.model import (
+    COORDINATOR,
+    MAX_COUNT,
+    MAX_RECORDS,
+    DataOptions,
+    Job,
+    JobCoordinator,
+    JobParty,
+    OwnSide,
+    Setup,
+)
 from cloister.job.noise_options import NoiseOptions, SumOptions
 from cloister.job.options import Facts, Options, make_options
 from cloister.privacy.units import Budget
@@ -17,6 +27,7 @@ __all__ = [
     "DataOptions",
     "Facts",
     "Job",
+    "JobCoordinator",
     "JobParty",
     "NoiseOptions",
     "Options",

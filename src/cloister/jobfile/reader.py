@@ -24,6 +24,7 @@ from cloister.jobfile.sections import (
     read_budget,
     read_clusters,
     read_columns,
+    read_coordinator,
     read_data,
     read_own_side,
     read_parties,
@@ -177,6 +178,7 @@ def _read_job(document: dict[str, Any]) -> Job:
         parties=read_parties(document["parties"]),
         data=data,
         budget=read_budget(document["budget"], protocol, data) if "budget" in document else None,
+        coordinator=read_coordinator(document.get("coordinator", {})),
     )
 
 
