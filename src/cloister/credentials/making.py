@@ -7,7 +7,6 @@ killed while renewing has the old keys or the new ones, and can write ``NAME.pub
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -29,6 +28,7 @@ from cloister.credentials.keys import (
 from cloister.crypto import Entropy, Identity, SystemEntropy, write_fingerprint
 from cloister.crypto.identity import SECRET_BYTES
 from cloister.errors import CredentialsError
+from cloister.privacy.ledger.places import find_data_folder
 from cloister.privacy.ledger.schema import make_folder
 
 REQUEST_SUFFIX = ".csr"
@@ -38,9 +38,7 @@ _PRIVATE_MODE, _PUBLIC_MODE = 0o600, 0o644
 
 def default_folder() -> Path:
     """Return ``$XDG_DATA_HOME/cloister/keys``, or the same below ``~/.local/share``. Nothing is created."""
-    chosen = os.environ.get("XDG_DATA_HOME", "")
-    folder = Path(chosen) if Path(chosen).is_absolute() else Path.home() / ".local" / "share"
-    return folder / "cloister" / "keys"
+    return find_data_folder() / "keys"
 
 
 def find_keys(name: str) -> Path:

@@ -1,7 +1,7 @@
 """The job: what all parties agree on, and one party's own side. It knows no protocol.
 
 Reading order: ``refusals`` (how a broken rule is reported), ``options`` (what a protocol's options are), ``model``,
-``noise_options`` (what several protocols' options have in common).
+``noise_options`` (what several protocols' options have in common), ``policy`` (what one party takes part in).
 """
 
 from cloister.job.model import (
@@ -17,6 +17,7 @@ from cloister.job.model import (
 )
 from cloister.job.noise_options import NoiseOptions, SumOptions
 from cloister.job.options import Facts, Options, make_options
+from cloister.job.policy import Policy, check_policy, find_breaches, find_policy
 from cloister.privacy.units import Budget
 
 __all__ = [
@@ -32,7 +33,11 @@ __all__ = [
     "NoiseOptions",
     "Options",
     "OwnSide",
+    "Policy",
     "Setup",
     "SumOptions",
+    "check_policy",
+    "find_breaches",
+    "find_policy",
     "make_options",
 ]

@@ -139,12 +139,15 @@ class OwnSide(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         Where its ledger is. In a deployment the party itself says so, and never the job.
     alignment
         The file of an earlier alignment, where columns are split or records are aligned by ID.
+    policy
+        The file with what it takes part in, whatever a job asks for (`cloister.job.policy.Policy`).
     """
 
     data: Path | None = None
     dataset: Annotated[str, Meta(max_length=200)] | None = None
     ledger: Path | None = None
     alignment: Path | None = None
+    policy: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -206,7 +206,8 @@ def read_own_side(path: KeyPath, table: Mapping[str, Any], folder: Path) -> OwnS
     dataset = table.get("dataset")
     if dataset is not None:
         check_text((*path, "dataset"), dataset, longest=200)
-    return OwnSide(data=find("data"), dataset=dataset, alignment=find("alignment"), ledger=find("ledger"))
+    paths = {key: find(key) for key in ("data", "alignment", "ledger", "policy")}
+    return OwnSide(dataset=dataset, **paths)
 
 
 def check_keys(path: KeyPath, table: object, known: tuple[str, ...]) -> None:
