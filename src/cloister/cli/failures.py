@@ -19,6 +19,7 @@ from cloister.errors import (
     BudgetError,
     CloisterError,
     ConfigError,
+    CredentialsError,
     DataError,
     DivergedError,
     InfeasibleError,
@@ -26,7 +27,9 @@ from cloister.errors import (
     LedgerError,
     LocalProtocolError,
     MissingExtraError,
+    PolicyError,
     PrecisionError,
+    RefusedError,
     RemoteProtocolError,
     TooFewPartiesError,
 )
@@ -49,6 +52,9 @@ _MEANINGS: dict[type[CloisterError], str] = {
     LedgerError: "a ledger file is damaged, edited or missing",
     DivergedError: "parties computed different things from the same totals",
     JournalError: "a role that was stopped cannot go on from its journal",
+    CredentialsError: "a key file or certificate is missing, damaged, expired or another's",
+    PolicyError: "this party's own policy does not allow the job",
+    RefusedError: "the other end of a connection is not who or what was agreed",
 }
 # The \b keeps the lines as they are.
 EXIT_CODES_HELP = "\b\nExit codes:\n" + "\n".join(

@@ -90,6 +90,10 @@ class SecfcOptions(Options, frozen=True, tag="secfc"):
         if 2 * self.resolve_privacy(parties) + 2 * self.segments - 1 > parties:
             self._refuse_code(parties)
 
+    def name_placement(self, parties: int) -> str:
+        """The coordinator adds the noise."""
+        return "aggregator"
+
     def _refuse_code(self, parties: int) -> None:
         """Refuse the code, and say which one the parties could decode."""
         privacy, segments = self.resolve_privacy(parties), self.segments
