@@ -245,11 +245,11 @@ class StandIn:
     why: str
 
 
-class ToldOutcome(Struct, frozen=True, forbid_unknown_fields=True):
+class ToldOutcome(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the coordinator tells the parties of its outcome; protocols derive from it and name the fields."""
 
 
-class ToldRounds(ToldOutcome):
+class ToldRounds(ToldOutcome, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How many rounds there were; who was in the sum of each, and after them who signed, where that is so."""
 
     rounds: Annotated[int, Meta(ge=0)]
@@ -335,7 +335,7 @@ class Clustering(Roles[Agreed]):
             ) from None
 
     def list_coordinator_charges(self, agreed: Agreed, outcome: Any) -> tuple[Release, ...]:
-        """Return what the coordinator's books were charged, as every party can compute it, where the parties keep none."""
+        """Return what the coordinator's books were charged, where parties keep none: every party can compute it."""
         return ()
 
     # --- optional

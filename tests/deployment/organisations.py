@@ -13,11 +13,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from cloister.crypto import Identity, derive_key, make_entropy
+from cloister.deployment.ends import End, coordinate, participate
 from cloister.job import OwnSide, Setup
 from cloister.runtime.remote.greeting import Agreed
 from cloister.runtime.remote.hub import Deadlines
 from cloister.runtime.remote.tls import TlsFiles
-from cloister.sessions.deployment import End, coordinate, participate
 
 TLS_NAME = "cloister.invalid"
 DEADLINES = Deadlines(start_s=60.0, step_s=60.0)

@@ -16,6 +16,7 @@ from cloister.cli.examine import audit, plan
 from cloister.cli.failures import EXIT_CODES_HELP, guard
 from cloister.cli.job_files import init
 from cloister.cli.ledger import ledger_app
+from cloister.cli.network import party, serve
 from cloister.cli.records import align, predict
 from cloister.cli.run import demo, networks, run
 
@@ -29,7 +30,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     epilog=EXIT_CODES_HELP,
 )
-for command in (demo, init, plan, run, predict, audit, align, networks):
+for command in (demo, init, plan, run, serve, party, predict, audit, align, networks):
     app.command()(guard(command))
 app.add_typer(ledger_app, name="ledger")
 

@@ -157,7 +157,7 @@ def _simulate(
             on_records=keep_some if draw_records else None,
             on_ledger=ledgers.__setitem__,
         )
-    picture = _draw(result, drawn[0] if drawn else None, errors)
+    picture = draw(result, drawn[0] if drawn else None, errors)
     _write(result, folder, overwrite=overwrite, picture=picture, labels=labels, quiet=quiet)
     if not quiet:
         print_statements(ledgers, make_console())
@@ -167,7 +167,7 @@ def _simulate(
             )
 
 
-def _draw(result: Result, records: FloatArray | None, errors: Console) -> bytes | None:
+def draw(result: Result, records: FloatArray | None, errors: Console) -> bytes | None:
     """Draw the picture; a picture that cannot be drawn must not cost the result."""
     from cloister.report.picture import draw_picture
 

@@ -99,7 +99,7 @@ def _title(result: Result) -> str:
         promise = f"differentially private, epsilon {format_number(card.epsilon, 3)}"
         if any("mostly noise" in warning for warning in card.warnings):
             promise += ", MOSTLY NOISE"
-    centres, parties = format_quantity(result.k, "centre"), format_quantity(len(result.parties), "party", "parties")
+    centres, parties = format_quantity(result.k, "centre"), format_quantity(len(result.party_names), "party", "parties")
     return f"{result.name}: {centres}, {parties}; {result.ran}; {promise}"
 
 

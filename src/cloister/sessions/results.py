@@ -9,12 +9,12 @@ from itertools import groupby
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cloister.job import Job
 from cloister.privacy.units import Noisy
 from cloister.protocol import Explanation, Finding
 from cloister.protocols.align import Alignment
-from cloister.records import IntArray
 from cloister.report.labels import PartyLabels
 from cloister.report.result import Learned, PartyTraffic, Result
 from cloister.runtime import Traffic
@@ -74,7 +74,9 @@ def describe_alignment(job: Job, *, is_aligned: bool, by_session: bool) -> tuple
     return ()
 
 
-def name_labels(job: Job, party: str, table: OwnTable, alignment: Alignment | None, labels: IntArray) -> PartyLabels:
+def name_labels(
+    job: Job, party: str, table: OwnTable, alignment: Alignment | None, labels: NDArray[np.int64]
+) -> PartyLabels:
     """Put one party's labels into the order of its table, each with its ID or row."""
     rows = np.arange(len(labels)) if alignment is None else alignment.rows
     order = np.argsort(rows, kind="stable")

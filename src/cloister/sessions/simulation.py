@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cloister.crypto import Identity, make_entropy
 from cloister.data import Table, open_table
@@ -34,7 +35,6 @@ from cloister.protocol import (
     find_protocol,
     read_public_input,
 )
-from cloister.records import IntArray
 from cloister.report.evaluation import evaluate_centres
 from cloister.report.labels import PartyLabels
 from cloister.report.result import Evaluation, NetworkTime, Result
@@ -304,7 +304,7 @@ class _Simulation:
         granted = {number: labelling.read(parties[number - 1]) for number in labelling.granted}
         return run, tuple(self._name_labels(number, labels) for number, labels in granted.items())
 
-    def _name_labels(self, number: int, labels: IntArray) -> PartyLabels:
+    def _name_labels(self, number: int, labels: NDArray[np.int64]) -> PartyLabels:
         name = self.setup.job.parties[number - 1].name
         alignment = None if self.aligned is None else self.aligned.alignments[name]
         return name_labels(self.setup.job, name, self.tables[name], alignment, labels)

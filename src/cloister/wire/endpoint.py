@@ -78,6 +78,7 @@ class CoordinatorEndpoint(Generic[Result]):
         self.missed: Counter[int] = Counter()
         """How many requests to each party had no answer when their step was closed."""
         self._result: list[Result] = []
+        self._requests: Mapping[int, bytes] | None = None
         self._ask: Ask | None = None
         self._advance(None)
 
@@ -166,7 +167,7 @@ class CoordinatorEndpoint(Generic[Result]):
     def _advance(self, answers: Mapping[int, Message | Dropped] | None) -> None:
         self._frames: dict[int, bytes] = {}
         self._replies: dict[int, Message] = {}
-        self._requests: Mapping[int, bytes] | None = None
+        self._requests = None
         try:
             self._ask = next(self._coordinator) if answers is None else self._coordinator.send(answers)
             self._step += 1

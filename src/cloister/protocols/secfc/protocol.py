@@ -117,7 +117,7 @@ class SecfcOptions(Options, frozen=True, tag="secfc"):
         return max(1, min((parties - 2 * self.segments) // 2, -(-parties // 3)))
 
 
-class SecfcTold(ToldOutcome):
+class SecfcTold(ToldOutcome, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the clients know as well, or may: how the rounds ended, and the sizes of the clusters."""
 
     revealed: bool

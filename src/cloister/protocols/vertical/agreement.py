@@ -402,5 +402,5 @@ class VerticalAgreement:
         return hashlib.sha256(msgspec.msgpack.encode(agreed, order="sorted", enc_hook=Array.of)).digest()
 
     def bind(self, session: bytes) -> bytes:
-        """Return what boxes between parties are bound to: the session, and whatever they hold that the relay must not."""
+        """Return what boxes between parties are bound to: the session, and what they hold that the relay does not."""
         return session

@@ -17,8 +17,8 @@ class LostError(Exception):
 class Stream(Protocol):
     """A stream of chunks in both directions. Whatever ends it is a `LostError`; the end never means more."""
 
-    peer_sha256: bytes
-    """The digest of the other end's certificate, as TLS has shown it."""
+    peer: bytes
+    """The other end's certificate (DER), as TLS has shown it."""
 
     async def read(self) -> bytes:
         """Return the next chunk."""

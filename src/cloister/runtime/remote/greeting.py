@@ -11,20 +11,21 @@ party trusts one certificate only, the coordinator's, so TLS itself has checked 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cloister.crypto import Context, Identity, is_signed
-from cloister.errors import CloisterError, RemoteProtocolError
+from cloister import errors
+from cloister.credentials import certify, is_certified, write_certificate_fingerprint
+from cloister.crypto import Context, Identity, is_signed, write_fingerprint
+from cloister.errors import RemoteProtocolError
 from cloister.runtime.remote.messages import MAJOR, MINOR, Challenge, Consented, Hello, Refusal, Welcome
 
-CERTIFICATE_PURPOSE = "cloister certificate"
+_VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.[0-9A-Za-z.+]{1,60})?", re.ASCII)
 
 
-class RefusedError(CloisterError, RuntimeError):
-    """The coordinator does not let a party in; both are told the same."""
-
-    exit_code = 17
+class RefusedError(errors.RefusedError):
+    """One end does not accept the other; both are told the same."""
 
     def __init__(self, reason: Refusal) -> None:
         super().__init__(reason.text)
@@ -39,15 +40,14 @@ class OwnEnd:
     ----------
     identity
         Its signing key.
-    certificate_sha256, certificate_signature
-        Its certificate's digest (DER), and the identity's signature over that.
+    certificate
+        Its certificate for TLS (DER).
     program
         Its version of Cloister.
     """
 
     identity: Identity = field(repr=False)
-    certificate_sha256: bytes
-    certificate_signature: bytes
+    certificate: bytes
     program: str
 
 
@@ -63,23 +63,22 @@ class Agreed:
         Each party's identity, by name, in the job's order.
     coordinator
         The coordinator's identity.
+    revoked
+        Identities and certificates that we do not accept any more, ``ed25519:...`` or ``sha256:...``.
     """
 
     job: bytes
     parties: Mapping[str, bytes]
     coordinator: bytes
-
-
-def sign_certificate(identity: Identity, certificate_sha256: bytes) -> bytes:
-    """Say that whoever holds this certificate's key acts for the identity."""
-    return identity.sign(CERTIFICATE_PURPOSE, certificate_sha256)
+    revoked: frozenset[str] = frozenset()
 
 
 def make_hello(
-    own: OwnEnd, agreed: Agreed, challenge: Challenge, *, party: str, nonce: bytes, run: bytes, peer_sha256: bytes
+    own: OwnEnd, agreed: Agreed, challenge: Challenge, *, party: str, nonce: bytes, run: bytes, peer: bytes
 ) -> Hello:
-    """Return a party's greeting; ``peer_sha256`` is the digest of the coordinator's certificate."""
-    statement = _hello(agreed.job, challenge.nonce, party, nonce, run, own.certificate_sha256, peer_sha256)
+    """Return a party's greeting; ``peer`` is the coordinator's certificate."""
+    said = (agreed.job, party, own.program, challenge.nonce, nonce, run)
+    statement = _hello(*said, own=own.certificate, peer=peer)
     return Hello(
         major=MAJOR,
         minor=MINOR,
@@ -87,36 +86,36 @@ def make_hello(
         job=agreed.job,
         party=party,
         identity=own.identity.public_bytes,
-        certificate_signature=own.certificate_signature,
+        certificate_signature=certify(own.identity, own.certificate),
         nonce=nonce,
         run=run,
         signature=own.identity.sign(*statement),
     )
 
 
-def check_hello(hello: Hello, own: OwnEnd, agreed: Agreed, challenge: Challenge, *, peer_sha256: bytes) -> None:
-    """Check a party's greeting; ``peer_sha256`` is the digest of the certificate that TLS has shown.
+def check_hello(hello: Hello, own: OwnEnd, agreed: Agreed, challenge: Challenge, *, peer: bytes) -> None:
+    """Check a party's greeting; ``peer`` is the certificate that TLS has shown.
 
     Raises
     ------
     RefusedError
         With the first reason there is.
     """
-    if hello.major != MAJOR:
+    if hello.major != MAJOR or read_major(hello.program) != read_major(own.program):
         raise RefusedError(Refusal.VERSION)
     if hello.party not in agreed.parties:
         raise RefusedError(Refusal.PARTY)
     identity = agreed.parties[hello.party]
-    statement = _hello(
-        hello.job, challenge.nonce, hello.party, hello.nonce, hello.run, peer_sha256, own.certificate_sha256
-    )
+    said = (hello.job, hello.party, hello.program, challenge.nonce, hello.nonce, hello.run)
+    statement = _hello(*said, own=peer, peer=own.certificate)
     proved = (
         hello.identity == identity
-        and is_signed(hello.certificate_signature, identity, CERTIFICATE_PURPOSE, peer_sha256)
+        and is_certified(hello.certificate_signature, identity, peer)
         and is_signed(hello.signature, identity, *statement)
     )
     if not proved:
         raise RefusedError(Refusal.IDENTITY)
+    _check_revoked(identity, peer, agreed)
     if hello.job != agreed.job:
         raise RefusedError(Refusal.JOB)
 
@@ -127,30 +126,51 @@ def make_welcome(own: OwnEnd, agreed: Agreed, challenge: Challenge, hello: Hello
         program=own.program,
         run=run,
         identity=own.identity.public_bytes,
-        certificate_signature=own.certificate_signature,
-        signature=own.identity.sign(*_welcome(agreed, challenge, hello, run, own.certificate_sha256)),
+        certificate_signature=certify(own.identity, own.certificate),
+        signature=own.identity.sign(*_welcome(agreed, challenge, hello, own.program, run, own.certificate)),
     )
 
 
-def check_welcome(welcome: Welcome, agreed: Agreed, challenge: Challenge, hello: Hello, *, peer_sha256: bytes) -> None:
+def check_welcome(welcome: Welcome, agreed: Agreed, challenge: Challenge, hello: Hello, *, peer: bytes) -> None:
     """Check the coordinator's greeting.
 
     Raises
     ------
+    RefusedError
+        If its version does not understand ours, or it is not accepted any more.
     RemoteProtocolError
         If it is not the job's coordinator, or not of this connection.
     """
     identity = agreed.coordinator
     proved = (
         welcome.identity == identity
-        and is_signed(welcome.certificate_signature, identity, CERTIFICATE_PURPOSE, peer_sha256)
-        and is_signed(welcome.signature, identity, *_welcome(agreed, challenge, hello, welcome.run, peer_sha256))
+        and is_certified(welcome.certificate_signature, identity, peer)
+        and is_signed(
+            welcome.signature, identity, *_welcome(agreed, challenge, hello, welcome.program, welcome.run, peer)
+        )
     )
     if not proved:
         raise RemoteProtocolError(
             "the coordinator must prove that it is the identity which the job names; it did not. Compare the "
             "fingerprint in [coordinator] with that of its public key file, and the address."
         )
+    if read_major(welcome.program) != read_major(hello.program):
+        raise RefusedError(Refusal.VERSION)
+    _check_revoked(identity, peer, agreed)
+
+
+def read_major(version: str) -> tuple[int, ...] | None:
+    """Return what must be equal of two versions of Cloister that work together; None if it is no version."""
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        return None
+    major, minor = int(match[1]), int(match[2])
+    return (major,) if major else (major, minor)
+
+
+def _check_revoked(identity: bytes, certificate: bytes, agreed: Agreed) -> None:
+    if agreed.revoked & {write_fingerprint(identity), write_certificate_fingerprint(certificate)}:
+        raise RefusedError(Refusal.REVOKED)
 
 
 def consent_statement(agreed: Agreed, run: bytes) -> tuple[Context, ...]:
@@ -176,10 +196,12 @@ def check_consents(consents: tuple[Consented, ...], agreed: Agreed, run: bytes) 
 
 
 def _hello(
-    job: bytes, challenge: bytes, party: str, nonce: bytes, run: bytes, own_sha256: bytes, peer_sha256: bytes
+    job: bytes, party: str, program: str, challenge: bytes, nonce: bytes, run: bytes, *, own: bytes, peer: bytes
 ) -> tuple[Context, ...]:
-    return ("cloister hello", MAJOR, job, party, challenge, nonce, run, own_sha256, peer_sha256)
+    return ("cloister hello", MAJOR, job, party, program, challenge, nonce, run, own, peer)
 
 
-def _welcome(agreed: Agreed, challenge: Challenge, hello: Hello, run: bytes, own_sha256: bytes) -> tuple[Context, ...]:
-    return ("cloister welcome", MAJOR, agreed.job, hello.party, challenge.nonce, hello.nonce, run, own_sha256)
+def _welcome(
+    agreed: Agreed, challenge: Challenge, hello: Hello, program: str, run: bytes, own: bytes
+) -> tuple[Context, ...]:
+    return ("cloister welcome", MAJOR, agreed.job, hello.party, program, challenge.nonce, hello.nonce, run, own)

@@ -11,9 +11,9 @@ from cloister.runtime.remote.tls import METHOD, METHOD_SERVICE, TlsFiles, common
 
 
 class _ClientStream:
-    def __init__(self, channel: Any, call: Any, peer_sha256: bytes) -> None:
+    def __init__(self, channel: Any, call: Any, peer: bytes) -> None:
         self._channel, self._call = channel, call
-        self.peer_sha256 = peer_sha256
+        self.peer = peer
 
     async def read(self) -> bytes:
         import grpc  # noqa: PLC0415 (an extra)
@@ -65,7 +65,7 @@ async def connect(address: str, tls: TlsFiles) -> Stream:
     except BaseException:
         await channel.close()
         raise
-    return _ClientStream(channel, call, tls.trusted_sha256)
+    return _ClientStream(channel, call, tls.peer)
 
 
 async def _guard(call: Awaitable[Any]) -> Any:

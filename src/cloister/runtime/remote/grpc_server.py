@@ -7,7 +7,7 @@ from typing import Any
 
 from cloister.errors import ConfigError
 from cloister.runtime.remote.channel import LostError, Stream
-from cloister.runtime.remote.tls import METHOD, METHOD_SERVICE, TlsFiles, common_options, digest_certificate
+from cloister.runtime.remote.tls import METHOD, METHOD_SERVICE, TlsFiles, common_options, read_certificate
 
 _HANDSHAKE_MS = 10_000
 _SPARE_CALLS = 64
@@ -18,7 +18,7 @@ class _ServerStream:
     def __init__(self, context: Any, eof: object) -> None:
         self._context, self._eof = context, eof
         certificates = context.auth_context().get("x509_pem_cert") or [b""]
-        self.peer_sha256 = digest_certificate(certificates[0])
+        self.peer = read_certificate(certificates[0])
 
     async def read(self) -> bytes:
         chunk = await self._guard(self._context.read())

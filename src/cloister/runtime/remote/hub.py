@@ -1,4 +1,4 @@
-"""The coordinator's side of a run: it lets parties in, asks them step by step, and waits for whoever is slow or cut off.
+"""The coordinator's side of a run: it lets parties in, asks them step by step, and waits for those who are cut off.
 
 A connection comes and goes; a `Member` stays. Every wait has a deadline, and whoever is waited for is named.
 """
@@ -148,7 +148,7 @@ class Hub:
         hello = await channel.receive()
         assert isinstance(hello, messages.Hello)  # nothing else may come now
         try:
-            greeting.check_hello(hello, self._own, self._agreed, challenge, peer_sha256=channel.stream.peer_sha256)
+            greeting.check_hello(hello, self._own, self._agreed, challenge, peer=channel.stream.peer)
             member = self.members[hello.party]
             self._check_admission(member, hello)
         except RefusedError as refused:

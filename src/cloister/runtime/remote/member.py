@@ -1,4 +1,4 @@
-"""One party as the coordinator sees it: what it has said, and what it is due to be told on whatever connection it has."""
+"""One party as the coordinator sees it: what it has said, and what it is due to be told."""
 
 from __future__ import annotations
 
@@ -96,17 +96,12 @@ class Member:
         return due
 
     def _find_step(self, channel: Channel, state: State) -> FromCoordinator | None:
-        if state is State.IDLE:
-            if self.ending is not None:
-                return self.ending
-            if self.start is None or self.has_confirmed:
-                return None
+        if state is State.IDLE and self.ending is not None:
+            return self.ending
+        if state is State.IDLE and self.start is not None and not self.has_confirmed:
             channel.connection.allow_frames(self.frame_bytes)
             return self.start
         if state is not State.RUNNING:
             return None
-        if self.finish is not None:
-            return self.finish
-        if self.request is not None and self.request.number > channel.connection.number:
-            return self.request
-        return None
+        is_open = self.request is not None and self.request.number > channel.connection.number
+        return self.finish or (self.request if is_open else None)

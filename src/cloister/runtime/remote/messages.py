@@ -62,6 +62,7 @@ class Refusal(Enum):
     LEFT = 6
     RATE = 7
     OVER = 8
+    REVOKED = 9
 
     @property
     def text(self) -> str:
@@ -70,8 +71,8 @@ class Refusal(Enum):
 
 
 _REFUSALS = {
-    Refusal.VERSION: "both sides must have the same major version of Cloister's connections; they do not. "
-    "Install the same version on both.",
+    Refusal.VERSION: "both ends must have the same major version of Cloister (0.x counts as one); they do not. Update "
+    "one of them.",
     Refusal.PARTY: "a party must be one of the job's; the coordinator's job names no such party. "
     "Compare the two job files.",
     Refusal.IDENTITY: "a party must prove that it is the identity which the job names; it did not. Compare the "
@@ -82,6 +83,8 @@ _REFUSALS = {
     Refusal.LEFT: "a party that has left a run cannot come back into it; this one withdrew, or was away for too long. "
     "What was charged stays charged.",
     Refusal.RATE: "a party must not connect more often than the coordinator's limit; it did. Try again in a minute.",
+    Refusal.REVOKED: "identities and certificates must not have been revoked; one is, by the other end's policy. "
+    "Ask its owner; a new certificate: cloister keys renew NAME",
     Refusal.OVER: "a party must connect while the run lasts; it is over. What was charged stays charged.",
 }
 
@@ -104,7 +107,8 @@ class Ending(Enum):
 
 _ENDINGS = {
     Ending.MISSING: "all parties must join before the coordinator's deadline; some did not. Nothing was charged.",
-    Ending.TOO_FEW: "enough parties must stay in a run; too few did. What was charged stays charged. Run the job again.",
+    Ending.TOO_FEW: "enough parties must stay in a run; too few did. What was charged stays charged. Run the job "
+    "again.",
     Ending.DISAGREE: "all parties must hold the same records in the same order, from one alignment; they do not. "
     "Compare the tables, or align them again.",
     Ending.REPEATED: "every ID must be held by exactly one party; some are held by several, so their records would be "

@@ -142,9 +142,7 @@ class Participant:
             )
 
     def _draw_wait_s(self, calls: int) -> float:
-        """Return how long to wait before the next call: twice as long each time, and at random, so that all do not call
-        at once.
-        """
+        """Return how long to wait before the next call: longer each time, and at random, so that calls are spread."""
         most_s = min(_BACKOFF_MOST_S, _BACKOFF_FIRST_S * 2.0 ** min(calls - 1, 10))
         return most_s * (0.5 + 0.5 * float(self._jitter.uniform(1)[0]))
 
@@ -182,7 +180,7 @@ class Participant:
         assert isinstance(challenge, messages.Challenge)  # nothing else may come now
         if challenge.major != messages.MAJOR:
             raise RefusedError(Refusal.VERSION)
-        peer_sha256 = channel.stream.peer_sha256
+        peer = channel.stream.peer
         hello = greeting.make_hello(
             self._own,
             self._agreed,
@@ -190,7 +188,7 @@ class Participant:
             party=self._party,
             nonce=self._entropy.bytes(32),
             run=self._script.run,
-            peer_sha256=peer_sha256,
+            peer=peer,
         )
         await channel.send(hello)
         answer = await channel.receive()
@@ -199,7 +197,7 @@ class Participant:
                 raise LostError
             raise RefusedError(answer.reason)
         assert isinstance(answer, messages.Welcome)
-        greeting.check_welcome(answer, self._agreed, challenge, hello, peer_sha256=peer_sha256)
+        greeting.check_welcome(answer, self._agreed, challenge, hello, peer=peer)
         if self._script.run not in (b"", answer.run):
             raise RefusedError(Refusal.RUN)
         return answer

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import ssl
 from dataclasses import dataclass, field
 
 from cloister.errors import MissingExtraError
 from cloister.runtime.remote.chunks import CHUNK_BYTES
 
+TRANSPORT = "gRPC over TLS"
 METHOD_SERVICE, METHOD = "cloister.Run", "TakePart"
 _KEEPALIVE_MS, _KEEPALIVE_TIMEOUT_MS = 10_000, 5_000
 
@@ -22,8 +22,7 @@ class TlsFiles:
     key_pem, certificates_pem
         Its own.
     trusted_pem
-        At the coordinator: what parties' certificates are signed by, or are. At a party: the coordinator's certificate,
-        and nothing else.
+        The certificates of the other ends, and nothing else: whoever issued them has no say here.
     server_name
         At a party: the DNS name in that certificate; it proves nothing, but TLS asks for one.
     """
@@ -34,22 +33,22 @@ class TlsFiles:
     server_name: str = "cloister.invalid"
 
     @property
-    def own_sha256(self) -> bytes:
-        """The digest of our own certificate."""
-        return digest_certificate(self.certificates_pem)
+    def own(self) -> bytes:
+        """Our own certificate (DER)."""
+        return read_certificate(self.certificates_pem)
 
     @property
-    def trusted_sha256(self) -> bytes:
-        """At a party: the digest of the coordinator's certificate."""
-        return digest_certificate(self.trusted_pem)
+    def peer(self) -> bytes:
+        """At a party: the coordinator's certificate."""
+        return read_certificate(self.trusted_pem)
 
 
-def digest_certificate(pem: bytes) -> bytes:
-    """Return the SHA-256 of the first certificate in PEM."""
+def read_certificate(pem: bytes) -> bytes:
+    """Return the first certificate in PEM as DER."""
     end = b"-----END CERTIFICATE-----"
     start = pem.index(b"-----BEGIN CERTIFICATE-----")
     first = pem[start : pem.index(end, start) + len(end)]
-    return hashlib.sha256(ssl.PEM_cert_to_DER_cert(first.decode("ascii"))).digest()
+    return ssl.PEM_cert_to_DER_cert(first.decode("ascii"))
 
 
 def require_grpc() -> None:

@@ -118,7 +118,7 @@ class RunFiles:
         self._journal.close()
 
     def wipe(self) -> None:
-        """Delete all: the run is over for this participant. The run's own journal goes first: without it, there is none."""
+        """Delete all: the run is over for this participant. Its own journal goes first: without it, there is no run."""
         self._journal.wipe()
         for memory in self._memories.values():
             memory.wipe()

@@ -1,37 +1,41 @@
 """A job between organisations: one process serves it, and each organisation takes part with a process of its own.
 
-`serve` is the coordinator. `take_part` is one party: it calls the coordinator and is never called. Both go on from their
-journals when they are started again after a kill.
+`serve` is the coordinator. `take_part` is one party: it calls the coordinator and is never called. Both go on from
+their journals when they are started again after a kill.
 """
 
 from __future__ import annotations
 
 import asyncio
+import signal
+import threading
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cloister.crypto import Identity, SystemEntropy
+from cloister.deployment.coordinator_run import CoordinatorRun, choose_ending
+from cloister.deployment.party_run import Keep, PartyPlace, PartyRun
+from cloister.deployment.run_files import Begun, Confirmed, RunFiles
 from cloister.errors import ConfigError
 from cloister.job import COORDINATOR, Setup
 from cloister.privacy.ledger import LedgerSession
 from cloister.protocol import SERVER, read_public_input
 from cloister.report.result import Result
 from cloister.runtime import OnProgress
-from cloister.runtime.remote.greeting import Agreed, OwnEnd, sign_certificate
+from cloister.runtime.remote.greeting import Agreed, OwnEnd
 from cloister.runtime.remote.grpc_client import connect
 from cloister.runtime.remote.grpc_server import GrpcServer
 from cloister.runtime.remote.hub import Deadlines, Hub
 from cloister.runtime.remote.messages import RUN_BYTES
 from cloister.runtime.remote.participant import Participant, UnreachableError
 from cloister.runtime.remote.tls import TlsFiles, require_grpc
-from cloister.sessions.coordinator_run import CoordinatorRun, choose_ending
-from cloister.sessions.party_run import Keep, PartyPlace, PartyRun
-from cloister.sessions.run_files import Begun, Confirmed, RunFiles
 from cloister.sessions.tables import OnTable
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,17 +59,11 @@ class End:
     journal_key: bytes = field(repr=False)
     agreed: Agreed
     journals: Path | None = None
-    deadlines: Deadlines = Deadlines()
+    deadlines: Deadlines = field(default_factory=Deadlines)
 
     def introduce(self) -> OwnEnd:
         """Return what we prove who we are with."""
-        digest = self.tls.own_sha256
-        return OwnEnd(
-            identity=self.identity,
-            certificate_sha256=digest,
-            certificate_signature=sign_certificate(self.identity, digest),
-            program=version("cloister"),
-        )
+        return OwnEnd(identity=self.identity, certificate=self.tls.own, program=version("cloister"))
 
     def open_files(self, role: str, *, anew: bool) -> RunFiles | None:
         """Open our journals; with ``anew`` an earlier run is given up."""
@@ -139,16 +137,15 @@ async def coordinate(
     """Do what `serve` does, in an event loop that runs."""
     public = read_public_input(setup, (sources or {}).get(SERVER))
     files = end.open_files(COORDINATOR, anew=anew)
-    run = SystemEntropy().bytes(RUN_BYTES)
-    if files is not None:
-        if files.run is None:
-            files.write(Begun(1, run, datetime.now(UTC).isoformat(timespec="seconds")))
-        else:
-            run = files.run.run
+    begun = Begun(1, SystemEntropy().bytes(RUN_BYTES), _read_clock())
+    if files is not None and files.run is not None:
+        begun = files.run
+    elif files is not None:
+        files.write(begun)
     hub = Hub(
         end.introduce(),
         end.agreed,
-        run=run,
+        run=begun.run,
         entropy=SystemEntropy(),
         deadlines=end.deadlines,
         on_progress=on_progress,
@@ -157,7 +154,8 @@ async def coordinate(
     course = CoordinatorRun(
         setup=setup,
         agreed=end.agreed,
-        run=run,
+        run=begun.run,
+        began=begun.created,
         hub=hub,
         files=files,
         public=public,
@@ -169,6 +167,7 @@ async def coordinate(
     error: BaseException | None = None
     try:
         await course.take_course()
+        course.ended = _read_clock()
     except BaseException as caught:
         error = caught
         raise
@@ -292,6 +291,22 @@ async def participate(
         await participant.close(lambda: own.close(wipe=is_over))
 
 
-def run_until_stopped(main: Coroutine[Any, Any, Any]) -> Any:
-    """Run to the end, or until SIGINT or SIGTERM: then whoever waits is told first."""
-    return asyncio.run(main)
+def _read_clock() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def run_until_stopped(main: Coroutine[Any, Any, Value]) -> Value:
+    """Run to the end, or until SIGINT or SIGTERM: then the other ends are told that we leave.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If it was stopped.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return asyncio.run(main)
+    earlier = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        return asyncio.run(main)
+    finally:
+        signal.signal(signal.SIGTERM, earlier)

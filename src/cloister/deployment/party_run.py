@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from cloister.crypto import Entropy, Identity, make_entropy
+from cloister.deployment.course import ALIGNMENT, CLUSTERING, LABELS, add_facts, list_members, make_terms
+from cloister.deployment.run_files import Begun, Finished, RunFiles, Started
 from cloister.errors import LedgerError, LocalProtocolError, RemoteProtocolError, TooFewPartiesError
 from cloister.job import Setup
 from cloister.privacy.accounting import Accountant
@@ -22,17 +24,16 @@ from cloister.privacy.samplers import Sampler
 from cloister.protocol import SERVER, Explanation, Finding, PublicInput, Seat, find_protocol, read_public_input
 from cloister.protocols.align import CODEC, Alignment, AlignParty, check_alignments, check_ids
 from cloister.report.labels import PartyLabels
-from cloister.report.result import Result
+from cloister.report.result import Between, Result, TakingPart
 from cloister.runtime import Traffic
 from cloister.runtime.remote import greeting, messages
 from cloister.runtime.remote.greeting import Agreed
 from cloister.runtime.remote.messages import Facts
+from cloister.runtime.remote.tls import TRANSPORT
 from cloister.runtime.resuming import Memory, guard_party
 from cloister.sessions.alignment import Aligned, load_alignment
 from cloister.sessions.assembly import SeatedParty, Session, open_session, seat_party, take_input
-from cloister.sessions.course import ALIGNMENT, CLUSTERING, LABELS, add_facts, list_members, make_terms
 from cloister.sessions.results import describe_alignment, make_result, name_labels
-from cloister.sessions.run_files import Begun, Finished, RunFiles, Started
 from cloister.sessions.tables import OnTable, OwnTable, open_own_table
 from cloister.wire import PartyEndpoint
 
@@ -202,9 +203,9 @@ class PartyRun:
         """Say what everyone must know of our records: nothing, where rows are split and need no common order."""
         if self._alignment is not None:
             return Facts(records=self._alignment.count, alignment=self._alignment.digest)
-        if self._job.protocol.facts.split == "columns" and self._job.data.id is None:
-            if self._table is not None and self._table.table is not None:
-                return Facts(records=self._table.table.check().records)
+        in_order = self._job.protocol.facts.split == "columns" and self._job.data.id is None
+        if in_order and self._table is not None and self._table.table is not None:
+            return Facts(records=self._table.table.check().records)
         return Facts()
 
     def _make_entropy(self, label: str, memory: Memory | None) -> Entropy:
@@ -422,6 +423,13 @@ class PartyRun:
             explanation,
             finding,
             {self._place.name: own},
+            ran="between organisations",
+            between=Between(
+                run=self._run.hex(),
+                transport=TRANSPORT,
+                parties=tuple(TakingPart(name=one.party, cloister_version=one.program) for one in self._consents),
+                left=self._left,
+            ),
             notes=explanation.notes,
             seeded=self._place.setup.seed is not None,
         )
@@ -430,7 +438,7 @@ class PartyRun:
 
 
 class _Payment:
-    """A party's ledger pays for the whole clustering once: when the first request comes, so that all have a seat by then.
+    """A party's ledger pays for the whole clustering, once: at the first request, when all have their seats.
 
     A session that goes on after a kill has paid, or had released nothing.
     """

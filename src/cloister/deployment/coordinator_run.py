@@ -5,12 +5,23 @@ It has no table and no result. What it knows of a job is the job; what it is tol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 from cloister.crypto import Entropy, make_entropy
+from cloister.deployment.course import (
+    ALIGNMENT,
+    CLUSTERING,
+    LABELS,
+    add_facts,
+    list_members,
+    make_session_id,
+    make_terms,
+    merge_facts,
+    needs_alignment,
+)
+from cloister.deployment.run_files import Confirmed, RunFiles, Started
 from cloister.errors import CloisterError, ConfigError, TooFewPartiesError
 from cloister.job import COORDINATOR, Setup
 from cloister.privacy.books import make_sampler
@@ -22,18 +33,6 @@ from cloister.runtime.remote.hub import Hub, RemoteRun
 from cloister.runtime.remote.messages import Abandon, Consented, Ending, Facts, Finish, Over, Start
 from cloister.runtime.resuming import Memory, guard_coordinator
 from cloister.sessions.assembly import open_session, seat_coordinator
-from cloister.sessions.course import (
-    ALIGNMENT,
-    CLUSTERING,
-    LABELS,
-    add_facts,
-    list_members,
-    make_session_id,
-    make_terms,
-    merge_facts,
-    needs_alignment,
-)
-from cloister.sessions.run_files import Confirmed, RunFiles, Started
 from cloister.wire import CoordinatorEndpoint
 
 
@@ -57,6 +56,7 @@ class SessionRecord:
 
     kind: str
     run: RemoteRun
+    session: bytes
     members: tuple[str, ...]
     seconds: float
 
@@ -81,6 +81,8 @@ class CoordinatorRun:
         What everyone knows.
     clock
         Seconds since some moment.
+    began, ended
+        When, ISO 8601.
     """
 
     setup: Setup
@@ -90,6 +92,8 @@ class CoordinatorRun:
     files: RunFiles | None
     public: PublicInput
     clock: Callable[[], float]
+    began: str
+    ended: str = ""
     sessions: list[SessionRecord] = field(default_factory=list)
     consents: tuple[Consented, ...] = ()
 
@@ -142,9 +146,8 @@ class CoordinatorRun:
         codec = session.protocol.codec(session.agreed)
 
         def seat(_: bytes, memory: Memory | None) -> CoordinatorEndpoint[Any]:
-            role, _ = seat_coordinator(
-                session, self._make_entropy(COORDINATOR, memory), sampler=self._make_sampler(memory)
-            )
+            entropy = self._make_entropy(COORDINATOR, memory)
+            role = seat_coordinator(session, entropy, sampler=self._make_sampler(memory))[0]
             return guard_coordinator(role, codec=codec, session=session.id, memory=memory)
 
         await self._run_session(CLUSTERING, facts, seat, codec.limit_bytes, session.protocol.tell)
@@ -191,7 +194,9 @@ class CoordinatorRun:
                 for number, name in enumerate(names, start=1)
             }
         )
-        self.sessions.append(SessionRecord(kind=kind, run=run, members=names, seconds=self.clock() - began_s))
+        self.sessions.append(
+            SessionRecord(kind=kind, run=run, session=session, members=names, seconds=self.clock() - began_s)
+        )
         return run
 
     def _make_entropy(self, label: str, memory: Memory | None) -> Entropy:
@@ -219,13 +224,3 @@ def choose_ending(error: BaseException | None) -> Over | Abandon:
         missing: tuple[str, ...] = getattr(error, "missing", ())
         return Abandon(Ending.MISSING if missing else Ending.TOO_FEW, missing)
     return Abandon(Ending.FAILED if isinstance(error, Exception) else Ending.STOPPED)
-
-
-def now_text() -> str:
-    """Return the time, as records state it."""
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def list_consents(consents: Sequence[Consented]) -> Mapping[str, str]:
-    """Return the parties' consents by name, in hexadecimal digits."""
-    return {one.party: one.signature.hex() for one in consents}
