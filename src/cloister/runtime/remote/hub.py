@@ -155,6 +155,7 @@ class Hub:
             await channel.send(messages.Refused(refused.reason))
             return None
         earlier, member.channel, member.program = member.channel, channel, hello.program
+        member.is_away = False
         if earlier is not None:  # this one proved the same identity
             earlier.replaced.set()
         await channel.send(greeting.make_welcome(self._own, self._agreed, challenge, hello, run=self._run))
@@ -205,6 +206,7 @@ class Hub:
             message = await channel.receive()
             if member.channel is not channel:
                 raise LostError
+            member.is_away = False
             self._take(member, message)
             member.wake.set()
             self._changed.set()
@@ -309,9 +311,11 @@ class Hub:
                 member.is_seated, member.has_confirmed, member.facts = True, True, done[member.name].facts
 
         def unseated() -> list[str]:
-            return [member.name for member in members.values() if not (member.is_seated or member.has_left)]
+            return [member.name for member in members.values() if member.is_expected and not member.is_seated]
 
         await self._wait(unseated, self._deadlines.step_s, label="taking seats")
+        for name in unseated():
+            self.members[name].is_away = True
         session = _Steps(endpoint, members)
         while not endpoint.finished:
             await self._run_step(session)
@@ -385,15 +389,18 @@ class Hub:
             member = session.members[party]
             member.ask(messages.Request(number, frame))
             waiting[member.name] = party
-        with suppress(TimeoutError):
+        try:
             async with asyncio.timeout(self._deadlines.step_s):
                 await self._collect(session, waiting)
+        except TimeoutError:
+            for name in waiting:
+                self.members[name].is_away = True
         for party in frames:
             session.members[party].ask(None)
         await self.work(session.close_step, frames)
 
     async def _collect(self, session: _Steps, waiting: dict[str, int]) -> None:
-        while left := [name for name in waiting if not self.members[name].has_left]:
+        while left := [name for name in waiting if self.members[name].is_expected]:
             ask = session.endpoint.ask
             step = session.endpoint.step
             self._report(Progress(step=step, steps=max(ask.steps, step + 1), label=ask.label, waiting_for=tuple(left)))

@@ -36,6 +36,8 @@ class Member:
         What ends the run.
     has_left
         Whether it has withdrawn, or missed the end of a session.
+    is_away
+        Whether it has let a whole deadline pass and not been heard since: it is asked, and not waited for.
     frame_bytes
         How long frames are at most in that session.
     """
@@ -52,9 +54,15 @@ class Member:
     has_confirmed: bool = False
     ending: messages.Over | messages.Abandon | None = None
     has_left: bool = False
+    is_away: bool = False
     status: messages.Status | None = None
     frame_bytes: int = 0
     wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether it may still answer, as far as we know."""
+        return not (self.has_left or self.is_away)
 
     def begin(self, start: messages.Start, frame_bytes: int) -> None:
         """Put it into a session."""
