@@ -2,8 +2,8 @@
 
 A doom is an instant and a number: of what its role has written down in the clustering, from 1. ``before`` the request
 is handled, ``inside``, when it is handled and nothing is written down, ``after`` it is written and before the answer
-leaves; ``hang`` does not end; ``paid`` is when the ledger has been charged and nothing released; ``found`` when the session has ended and no
-result is written.
+leaves; ``hang`` does not end; ``paid`` is when the ledger has been charged and nothing released; ``found`` when the
+session has ended and no result is written.
 """
 
 import os

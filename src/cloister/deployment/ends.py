@@ -173,7 +173,7 @@ async def coordinate(
         raise
     finally:
         alive.cancel()
-        await hub.close(choose_ending(error))
+        await hub.close(choose_ending(error, hub.left))
         await server.stop()
         if files is not None:
             files.wipe()
