@@ -98,6 +98,7 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
             released_records=found.released_records,
             curve=found.curve,
             details=found,
+            votes=party.votes,
         )
 
     @abstractmethod
