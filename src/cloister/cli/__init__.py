@@ -1,4 +1,4 @@
-"""The command line: ``cloister demo | init | plan | run | predict | audit | ledger | align | networks``.
+"""The command line: ``cloister demo | init | plan | run | predict | audit | ledger | align | keys | networks``.
 
 Results go to standard output; progress, warnings and errors go to standard error. What a command needs is imported when
 it runs, so that ``cloister --help`` answers at once: numba alone takes a second to load.
@@ -15,6 +15,7 @@ import typer
 from cloister.cli.examine import audit, plan
 from cloister.cli.failures import EXIT_CODES_HELP, guard
 from cloister.cli.job_files import init
+from cloister.cli.keys import keys_app
 from cloister.cli.ledger import ledger_app
 from cloister.cli.records import align, predict
 from cloister.cli.run import demo, networks, run
@@ -32,6 +33,7 @@ app = typer.Typer(
 for command in (demo, init, plan, run, predict, audit, align, networks):
     app.command()(guard(command))
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(keys_app, name="keys")
 
 
 @app.callback(invoke_without_command=True)
