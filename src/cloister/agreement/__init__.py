@@ -1,11 +1,11 @@
 """What organisations agree on before a session, and what each can prove of it afterwards.
 
-Reading order: ``peers`` (who is at the other end of a connection), ``consent`` (a party agrees to a job), ``record``
-(what it can prove of a session), ``verify`` (the proof).
+Reading order: ``peers`` (who is at the other end of a connection), ``terms`` (what a party is about to agree to),
+``consent`` (it agrees), ``record`` (what it can prove of a session), ``verify`` (the proof).
 """
 
 from cloister.agreement.consent import Consent, check_consent, give_consent, read_consent, use_consent, write_consent
-from cloister.agreement.peers import check_peer
+from cloister.agreement.peers import check_peer, find_role
 from cloister.agreement.record import (
     Consented,
     FileHash,
@@ -18,6 +18,7 @@ from cloister.agreement.record import (
     open_ledger,
     sign_record,
 )
+from cloister.agreement.terms import LedgerOutlook, Terms, describe_terms
 from cloister.agreement.verify import Check, Verification, verify_result
 
 __all__ = [
@@ -26,14 +27,18 @@ __all__ = [
     "Consented",
     "FileHash",
     "LedgerOpening",
+    "LedgerOutlook",
     "Part",
     "Record",
     "SessionFile",
+    "Terms",
     "Verification",
     "check_consent",
     "check_peer",
     "commit",
+    "describe_terms",
     "encode_session",
+    "find_role",
     "give_consent",
     "open_ledger",
     "read_consent",

@@ -21,7 +21,7 @@ from cloister.credentials import is_certified, write_certificate_fingerprint
 from cloister.credentials.certificates import read_dates
 from cloister.credentials.keys import check_dates
 from cloister.crypto import write_fingerprint
-from cloister.errors import CredentialsError, RefusedError
+from cloister.errors import ConfigError, CredentialsError, RefusedError
 from cloister.job import COORDINATOR, Job
 
 _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})(?:\.[0-9A-Za-z.+]{1,60})?", re.ASCII)
@@ -83,6 +83,23 @@ def check_peer(
             f"{digest.hex()[:16]} there). Compare the job files: cloister join JOB.TOML shows what each says."
         )
     return number
+
+
+def find_role(job: Job, identity: bytes) -> str:
+    """Return the name in the job of whoever holds an identity: a party's, or the coordinator's.
+
+    Raises
+    ------
+    ConfigError
+        If the job does not name this identity.
+    """
+    names = {party.public_key: party.name for party in job.parties} | {job.coordinator.public_key: COORDINATOR}
+    if identity not in names:
+        raise ConfigError(
+            f"the job must name the identity that takes part; {write_fingerprint(identity)} is not in it. Use other "
+            "keys, or have the job name these."
+        )
+    return names[identity]
 
 
 def _find_number(name: str, identity: bytes, job: Job) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cloister.columns import Column
 from cloister.errors import BudgetError, ConfigError
-from cloister.job import Job, JobParty, OwnSide, Setup, check_policy
+from cloister.job import Job, JobParty, OwnSide, Setup, check_policy, find_policy
 from cloister.jobfile import load_policy
 from cloister.privacy.books import Charges
 from cloister.privacy.ledger import UNDECLARED, Ledger, LedgerSession
@@ -68,6 +68,8 @@ class Terms:
         Who learns what, and which coalition breaks it.
     charges
         What is charged; None without noise.
+    policy
+        This party's policy, which allows the job; None if it has none.
     ledger
         This party's; None where none is charged.
     """
@@ -79,6 +81,7 @@ class Terms:
     columns: tuple[Column, ...]
     leakage: LeakageTable
     charges: Charges | None
+    policy: Path | None
     ledger: LedgerOutlook | None
 
 
@@ -101,15 +104,16 @@ def describe_terms(setup: Setup, party: str, public: PublicInput, *, records: in
     ConfigError
         If the job does not name everyone's identity, or the number of records is needed and missing.
     PolicyError
-        If the job that would run in its place is not one that this party's policy allows.
+        If this party's policy does not allow the job, or the one that would run in its place.
     """
     job = setup.job
     own = next(one for one in job.parties if one.name == party)
     directory = tuple(one.public_key for one in job.parties)
     runs, protocol, why = resolve_protocol(job, _know_records(job, public, records))
     side = setup.own_side(party)
-    if runs is not job and side.policy is not None:
-        check_policy(load_policy(side.policy), runs, party, source=str(side.policy))
+    policy = find_policy(side)
+    if policy is not None:  # also for what runs instead
+        check_policy(load_policy(policy), runs, party, source=str(policy))
     agreed = protocol.agree(runs, directory, _know_records(job, public, records))
     charges = protocol.charges(agreed)
     return Terms(
@@ -120,6 +124,7 @@ def describe_terms(setup: Setup, party: str, public: PublicInput, *, records: in
         columns=job.find_columns(own),
         leakage=protocol.leakage(agreed),
         charges=charges,
+        policy=policy,
         ledger=_look_at_ledger(job, side, charges) if job.find_columns(own) else None,
     )
 

@@ -1,4 +1,6 @@
-"""The command line: ``cloister demo | init | plan | run | predict | audit | ledger | align | keys | networks``.
+"""The command line: ``cloister demo | init | plan | run | predict | audit | ledger | align | networks``.
+
+Between organisations: ``cloister keys | check | join | verify``.
 
 Results go to standard output; progress, warnings and errors go to standard error. What a command needs is imported when
 it runs, so that ``cloister --help`` answers at once: numba alone takes a second to load.
@@ -12,6 +14,8 @@ from typing import Annotated
 
 import typer
 
+from cloister.cli.agree import join
+from cloister.cli.check import check
 from cloister.cli.examine import audit, plan
 from cloister.cli.failures import EXIT_CODES_HELP, guard
 from cloister.cli.job_files import init
@@ -19,6 +23,7 @@ from cloister.cli.keys import keys_app
 from cloister.cli.ledger import ledger_app
 from cloister.cli.records import align, predict
 from cloister.cli.run import demo, networks, run
+from cloister.cli.verify import verify
 
 __all__ = ["app", "main"]
 
@@ -30,7 +35,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     epilog=EXIT_CODES_HELP,
 )
-for command in (demo, init, plan, run, predict, audit, align, networks):
+for command in (demo, init, plan, run, predict, audit, align, networks, check, join, verify):
     app.command()(guard(command))
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(keys_app, name="keys")

@@ -303,7 +303,11 @@ class Setup:
 def _check_alignments(setup: Setup) -> None:
     """Refuse alignment files that only some parties have, or that cannot be checked against IDs."""
     job = setup.job
-    files = {i: setup.own_side(party.name).alignment for i, party in enumerate(job.parties) if job.find_columns(party)}
+    files = {
+        i: setup.own_side(party.name).alignment
+        for i, party in enumerate(job.parties)
+        if job.find_columns(party) and (party.name in setup.own or not setup.own)
+    }
     if not any(files.values()):
         return
     for i, file in files.items():

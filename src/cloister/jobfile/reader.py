@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from cloister.errors import ConfigError
-from cloister.job import Job, OwnSide, Policy, Setup, check_policy
+from cloister.job import Job, OwnSide, Policy, Setup, check_policy, find_policy
 from cloister.job.refusals import KeyedConfigError, KeyPath, check_choice, refuse, show_value
 from cloister.jobfile.key_lines import KeyLines
 from cloister.jobfile.sections import (
@@ -85,6 +85,25 @@ def load_setup(path: str | Path, *, own: Mapping[str, str | Path] | None = None)
         if side.policy is not None:
             check_policy(load_policy(side.policy), setup.job, name, source=str(side.policy))
     return _keep_ledgers(setup)
+
+
+def load_party_setup(path: str | Path, party: str, own: str | Path | None) -> Setup:
+    """Read a contract and ONE party's own side, as that party needs them between organisations.
+
+    Nobody's own side is read from the job file: who else holds what is not this party's to read. Its ledger is the
+    default one unless its own side names another.
+
+    Raises
+    ------
+    ConfigError, PolicyError
+        As `load_setup`.
+    """
+    path = Path(path)
+    job, side = load_job(path), OwnSide() if own is None else load_own_side(own)
+    policy = find_policy(side)
+    if policy is not None:
+        check_policy(load_policy(policy), job, party, source=str(policy))
+    return _keep_ledgers(Setup(job=job, own={party: side}, folder=path.parent))
 
 
 def load_own_side(path: str | Path) -> OwnSide:
@@ -255,7 +274,7 @@ def _keep_ledgers(setup: Setup) -> Setup:
     sides = {
         party.name: side if side.ledger is not None else replace(side, ledger=default_ledger(party.name))
         for party in job.parties
-        if job.find_columns(party)
+        if job.find_columns(party) and party.name in setup.own
         for side in [setup.own_side(party.name)]
     }
     return with_fields(setup, own={**setup.own, **sides})
