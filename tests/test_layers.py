@@ -45,7 +45,8 @@ LAYERS = {
     "agreement": 10,
     "sessions": 11,
     "planning": 11,
-    "cli": 12,
+    "deployment": 12,
+    "cli": 13,
 }
 BANNED_EVERYWHERE = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal", "random"}
 BANNED_IN_ROLES = {"socket", "asyncio", "time", "threading", "concurrent", "multiprocessing", "selectors", "ssl", "os"}

@@ -55,7 +55,7 @@ def with_ledgers(job, folder):
 @pytest.mark.parametrize(("name", "unit"), PRIVATE)
 @pytest.mark.parametrize("seed", [None, 4])
 def test_a_private_job_runs_with_a_party_without_records(name, unit, seed):
-    result = simulate(make_job(name, unit), seed=seed, sources=ONE_EMPTY)
+    result = simulate(make_job(name, unit), seed=seed, sources=ONE_EMPTY, evaluate=True)
     assert result.centres.shape == (3, 2)
     assert np.isfinite(result.centres).all()
     assert (result.card.private, result.card.unit) == (seed is None, unit.value)

@@ -19,7 +19,7 @@ def release(mechanism, name="round 1"):
     return Release(name=name, mechanism=mechanism, sensitivity=Sensitivity(l1=3, l2_squared=5), entries=4)
 
 
-def card_of(*releases, budget=BUDGET, placement=None, is_simulation=False, **known):
+def card_of(*releases, budget=BUDGET, placement=None, seeded=False, **known):
     accountant = Accountant(budget)
     for event in releases:
         accountant.charge(event)
@@ -28,7 +28,7 @@ def card_of(*releases, budget=BUDGET, placement=None, is_simulation=False, **kno
         budget=budget,
         placement=placement or Local(parties=3),
         leakage=LeakageTable(source="", rows=(), withstands="Nobody learns more.", breaks_if="Nobody."),
-        is_simulation=is_simulation,
+        seeded=seeded,
         circumstances=Circumstances(**known),
     )
 
@@ -78,12 +78,13 @@ def test_plain_words_never_round_down_and_hold_no_powers_of_ten(epsilon, words):
     assert card.epsilon == pytest.approx(epsilon)
     assert words in card.plain_words
     assert "e+" not in " ".join([card.plain_words, *card.warnings])
-    assert card.is_weak is (epsilon > 10) is any("practically nothing" in warning for warning in card.warnings)
+    assert card.is_weak is (epsilon > 10) is any("No protection is claimed" in warning for warning in card.warnings)
+    assert card.private is not card.is_weak
 
 
 def test_a_study_promises_nothing_at_all():
     assert "learns more" in card_of().protects_against
-    assert card_of(is_simulation=True).protects_against == "Nobody is protected: the noise came from a seed."
+    assert card_of(seeded=True).protects_against == "Nobody is protected: the noise came from a seed."
 
 
 def test_who_could_remove_the_noise_is_said_once():
@@ -109,7 +110,7 @@ def test_a_declared_number_of_records_is_priced(unit, replaced):
 
 def test_warnings_name_seeds_large_deltas_and_noise():
     assert card_of().warnings == ()
-    assert "seed" in card_of(is_simulation=True).warnings[0]
+    assert "seed" in card_of(seeded=True).warnings[0]
     noisy = release(DiscreteGaussian(sigma=100.0))
     assert "1 / 2,000,000, about the number" in card_of(noisy, estimated_records=2e6).warnings[0]
     assert not card_of(noisy, estimated_records=5e5).warnings
@@ -133,7 +134,7 @@ def test_a_result_must_never_reach_a_coordinator_that_added_the_noise(placement)
     words = "The coordinator adds the noise and knows it: the result must never reach the coordinator"
     warnings = [warning for warning in card_of(placement=placement).warnings if warning.startswith(words)]
     assert len(warnings) == knows
-    seeded = card_of(placement=placement, is_simulation=True).warnings
+    seeded = card_of(placement=placement, seeded=True).warnings
     assert len(seeded) == 1 + knows, "a study says it, too"
 
 
@@ -141,5 +142,5 @@ def test_a_unit_may_be_given_by_its_word():
     assert Budget(epsilon=1.0, unit="client") == Budget(epsilon=1.0, unit=Unit.CLIENT)
     assert Budget(epsilon=1.0, unit="client").unit is Unit.CLIENT
     for wrong in ("party", "Client", "", None, 1):
-        with pytest.raises(ConfigError, match='unit must be "record" or "client"; got'):
+        with pytest.raises(ConfigError, match='unit must be "record", "person" or "client"; got'):
             Budget(epsilon=1.0, unit=wrong)

@@ -22,6 +22,7 @@ def make_result(**changes: Any) -> Result:
     values: dict[str, Any] = {
         "name": "clinics",
         "protocol": "masked-sum-count",
+        "ran": "simulated",
         "columns": COLUMNS,
         "centres": CENTRES,
         "rounds": 12,

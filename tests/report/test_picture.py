@@ -131,7 +131,9 @@ def test_the_title_does_not_boast_of_a_weak_promise(epsilon: float, weak: bool) 
         budget=budget,
         placement=Aggregator(),
         leakage=leakage,
-        is_simulation=False,
+        seeded=False,
     )
     title = picture_module._title(make_result(card=card))
-    assert ("PROMISES PRACTICALLY NOTHING" in title) is weak
+    assert ("NO PROTECTION CLAIMED" in title) is weak
+    assert ("differentially private" in title) is not weak
+    assert "; simulated; " in title

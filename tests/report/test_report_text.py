@@ -108,14 +108,14 @@ def test_one_of_a_thing_is_said_in_the_singular() -> None:
         )
     )
     rows = rows_of(text)
-    assert "clinics: 1 cluster over the records of 1 party" in rows
+    assert "clinics: 1 cluster over the records of 1 party (simulated)" in rows
     assert "a; protocol masked-sum-count; 1 round" in rows
     assert "Sizes carry noise. About 1 record in total." in rows
     assert "1 of 1 centres is nearest to no record: an empty cluster." in rows
     assert "in 1 message in total" in text
 
 
-def card_of(*, placement: Placement, is_simulation: bool = False, epsilon: float = 2.0) -> PrivacyCard:
+def card_of(*, placement: Placement, seeded: bool = False, epsilon: float = 2.0) -> PrivacyCard:
     accountant = Accountant(Budget(epsilon=epsilon, delta=1e-6))
     noise, sensitivity = DiscreteGaussian(sigma=20.0), Sensitivity(l1=3, l2_squared=5)
     accountant.charge(Release(name="round 1", mechanism=noise, sensitivity=sensitivity, entries=4))
@@ -129,7 +129,7 @@ def card_of(*, placement: Placement, is_simulation: bool = False, epsilon: float
             withstands=placement.withstands(masked_twice=False),
             breaks_if="The coordinator, once it sees the centres.",
         ),
-        is_simulation=is_simulation,
+        seeded=seeded,
     )
 
 
@@ -142,7 +142,7 @@ def test_the_card_asks_what_it_answers() -> None:
 
 
 def test_a_study_is_not_followed_by_a_promise() -> None:
-    study = " ".join(rows_of(render(make_result(card=card_of(placement=Aggregator(), is_simulation=True)))))
+    study = " ".join(rows_of(render(make_result(card=card_of(placement=Aggregator(), seeded=True)))))
     assert "this result protects nobody" in study
     assert "protected against" not in study
     assert "Not promised" not in study

@@ -76,7 +76,7 @@ def test_the_folder_holds_two_files_that_others_can_read(tmp_path: Path) -> None
     folder = write_result(make_result(), tmp_path / "deep" / "r", picture=b"png")
     assert sorted(path.name for path in folder.iterdir()) == ["centres.npz", "picture.png", "result.json"]
     document = json.loads((folder / "result.json").read_text())
-    assert (document["schema"], document["k"], document["columns"][0]["name"]) == (1, 4, "age")
+    assert (document["schema"], document["k"], document["columns"][0]["name"]) == (2, 4, "age")
     with np.load(folder / "centres.npz") as arrays_:
         np.testing.assert_array_equal(arrays_["centres"], CENTRES)
         assert arrays_["columns"].tolist() == ["age", "systolic_bp", "bmi", "hba1c"]
@@ -89,6 +89,12 @@ def test_a_folder_from_before_sizes_were_released_is_read(tmp_path: Path) -> Non
     read = read_result(folder)
     assert (read.cluster_records, read.cluster_records_noise, read.released_records) == ((), None, None)
     assert read.curve == ()
+
+
+def test_a_folder_of_the_first_schema_is_read_as_simulated(tmp_path: Path) -> None:
+    folder = write_result(make_result(), tmp_path / "r")
+    change_json(schema=1, ran="gone")(folder)
+    assert read_result(folder).ran == "simulated"
 
 
 def test_an_earlier_result_is_replaced_only_when_asked_for(tmp_path: Path) -> None:
@@ -174,14 +180,16 @@ def make_bomb(folder: Path) -> None:
         (lambda folder: (folder / "result.json").write_text("{"), "complete Cloister result"),
         (lambda folder: (folder / "result.json").write_text("[1]"), "complete Cloister result"),
         (
-            lambda folder: (folder / "result.json").write_bytes(b'{"schema": 1, "name": "\xff"}'),
+            lambda folder: (folder / "result.json").write_bytes(b'{"schema": 2, "name": "\xff"}'),
             "complete Cloister result",
         ),
         (lambda folder: (folder / "result.json").write_text('{"x": ' + "[" * 100_000), "complete Cloister result"),
         (lambda folder: (folder / "centres.npz").write_bytes(b"PK"), "unchanged NumPy archive"),
-        (change_json(schema=2), "schema 1; got 2. Update Cloister"),
-        (change_json(schema=0), "schema 1; got 0. It was not"),
+        (change_json(schema=3), "schema 2; got 3. Update Cloister"),
+        (change_json(schema=0), "schema 2; got 0. It was not"),
         (change_json(schema="gone"), "complete Cloister result"),
+        (change_json(ran="gone"), "complete Cloister result.*ran"),
+        (change_json(ran="somewhere"), "complete Cloister result.*ran"),
         (change_json(rounds="gone"), "complete Cloister result.*rounds"),
         (change_json(rounds=-1), "complete Cloister result.*rounds"),
         (change_json(extra=1), "complete Cloister result.*extra"),

@@ -46,6 +46,12 @@ def run(
     draw_records: Annotated[
         bool, typer.Option("--draw-records", help="Draw the records in the picture, which discloses them.")
     ] = False,
+    loss: Annotated[
+        bool | None,
+        typer.Option(
+            help="Print the exact loss over all records, which is not private. Default: only without a [budget]."
+        ),
+    ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier result.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only the result folder.")] = False,
 ) -> None:
@@ -54,7 +60,7 @@ def run(
     if network is not None:
         setup = replace(setup, network=network)
     folder = Path(f"result-{setup.job.name}") if out is None else out
-    _simulate(setup, folder, overwrite=overwrite, draw_records=draw_records, quiet=quiet)
+    _simulate(setup, folder, overwrite=overwrite, draw_records=draw_records, loss=loss, quiet=quiet)
     if draw_records:
         typer.echo("cloister: picture.png shows the parties' records: it is as private as their tables.", err=True)
 
@@ -75,7 +81,8 @@ def demo(
     names = ", ".join(party.name for party in parties)
     typer.echo(f"{len(parties)} clinics ({names}) cluster their synthetic patients, each keeping its own table.")
     typer.echo(f"The job: {job_file}")
-    _simulate(setup, out, overwrite=True, draw_records=True, quiet=False)
+    typer.echo("As the patients are made up, the picture shows them, and the report prints the exact loss.")
+    _simulate(setup, out, overwrite=True, draw_records=True, loss=True, quiet=False)
     typer.echo("\nNext, label one clinic's patients with what all three found:")
     typer.echo(f"  cloister predict {out} {job_file.parent / 'north.csv'} --out labels.csv")
 
@@ -105,7 +112,9 @@ def networks() -> None:
     print_line(console, _SOURCES)
 
 
-def _simulate(setup: Setup, folder: Path, *, overwrite: bool, draw_records: bool, quiet: bool) -> None:
+def _simulate(
+    setup: Setup, folder: Path, *, overwrite: bool, draw_records: bool, loss: bool | None, quiet: bool
+) -> None:
     """Simulate a job, write its result folder and print the report.
 
     Parameters
@@ -118,6 +127,8 @@ def _simulate(setup: Setup, folder: Path, *, overwrite: bool, draw_records: bool
         Replace an earlier result there.
     draw_records
         Draw the parties' records in the picture, which discloses them to everyone who sees it.
+    loss
+        Print the exact loss, which is not private; None: only where the job has no budget.
     quiet
         Print neither progress nor a report, only the folder.
     """
@@ -139,13 +150,14 @@ def _simulate(setup: Setup, folder: Path, *, overwrite: bool, draw_records: bool
     with tell_if_stopped(ledgers, errors), show_progress(errors, quiet=quiet) as on_progress:
         result = simulate(
             setup,
+            evaluate=loss,
             on_progress=on_progress,
             on_table=None if quiet else report_clipped(setup.job, errors),
             on_labels=labels.append,
             on_records=keep_some if draw_records else None,
             on_ledger=ledgers.__setitem__,
         )
-    picture = _draw(result, drawn[0] if drawn else None, errors)
+    picture = draw(result, drawn[0] if drawn else None, errors)
     _write(result, folder, overwrite=overwrite, picture=picture, labels=labels, quiet=quiet)
     if not quiet:
         print_statements(ledgers, make_console())
@@ -155,7 +167,7 @@ def _simulate(setup: Setup, folder: Path, *, overwrite: bool, draw_records: bool
             )
 
 
-def _draw(result: Result, records: FloatArray | None, errors: Console) -> bytes | None:
+def draw(result: Result, records: FloatArray | None, errors: Console) -> bytes | None:
     """Draw the picture; a picture that cannot be drawn must not cost the result."""
     from cloister.report.picture import draw_picture
 

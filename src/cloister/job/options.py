@@ -32,6 +32,8 @@ class Facts:
         Whether parties hold different rows of one table, or different columns of the same rows.
     budget
         Whether a job must have a ``[budget]``, may have one, or must not.
+    private
+        Whether noise, where there is a budget, makes the result as a whole differentially private.
     units
         The units that its noise can hide.
     ledger
@@ -56,6 +58,7 @@ class Facts:
 
     split: Literal["rows", "columns"] = "rows"
     budget: Literal["required", "optional", "refused"] = "refused"
+    private: bool = True
     units: tuple[Unit, ...] = (Unit.RECORD,)
     ledger: bool = True
     data_keys: frozenset[str] = frozenset()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
 
-from cloister.job.options import known_options
+from cloister.job.options import join_or, known_options, name_takers
 from cloister.job.refusals import quote_key, quote_string
 
 _COMMENTS_AT = 35
@@ -62,6 +62,7 @@ def render_template(
 name = {quote_string(name)}
 
 # What the result may reveal of any one record, over all rounds: less is safer, more is more accurate.
+# Above 10 no protection is claimed.
 [budget]
 epsilon = 1.0
 # delta = 1e-6                     # the default; well below 1 / the number of records
@@ -110,8 +111,10 @@ def _list_protocols() -> str:
     exact = [name for name in by_rows if name not in private]
     by_columns = [name for name, options in known.items() if options.facts.split == "columns"]
     comment = (
-        f"the default; also private: {' | '.join(private)}; without [budget], exact: {' | '.join(exact)}. For parties "
-        f"that hold different columns of the same records: {' | '.join(by_columns)}, see docs/job-file.md"
+        f"the default; also private: {' | '.join(private)} (published variants of {join_or(name_takers('variant'))}: "
+        f"only where their guarantee holds). NOT private (leave [budget] out): {' | '.join(exact)}. For parties that "
+        f"hold different columns of the same records: {' | '.join(by_columns)}, private only with [budget]; see "
+        "docs/job-file.md"
     )
     starts = chain([f"# name = {quote_string(default)}"], repeat("#"))
     lines = textwrap.wrap(comment, 80, break_on_hyphens=False)

@@ -21,8 +21,8 @@ from cloister.forecast.model import (
     TrafficForecast,
 )
 from cloister.job import MAX_COUNT, Job, Setup
-from cloister.privacy.card import UNPROVED
-from cloister.privacy.units import LeakageTable, Learns, Unit
+from cloister.privacy.card import UNPROVED, explain_weakness
+from cloister.privacy.units import EPSILON_CLAIMED_MOST, LeakageTable, Learns, Noisy, Unit
 from cloister.protocol import Clustering, read_public_input, registered_protocols, resolve_protocol
 from cloister.runtime import OnProgress
 
@@ -41,6 +41,10 @@ class Plan:
     ----------
     name, protocol, parties, k, choose_k, columns
         As in the job; with ``choose_k``, ``k`` is the maximum.
+    not_private
+        Why nobody is protected by a result of this job, in a sentence; empty if it is differentially private.
+    noisy
+        What its noise is worth.
     why
         Why this protocol is used, and which others there are.
     epsilon, delta, unit
@@ -85,6 +89,8 @@ class Plan:
     k: int
     choose_k: bool
     columns: tuple[Column, ...]
+    not_private: str
+    noisy: Noisy
     why: str
     epsilon: float | None
     delta: float | None
@@ -162,11 +168,13 @@ def plan(
         on_progress=on_progress,
     )
     why = " ".join([*because, protocol.explain_choice(job, _list_others(protocol))])
-    return _describe(job, request, protocol.forecast(job, public, request), why)
+    return _describe(job, request, protocol.forecast(job, public, request), why, seeded=setup.seed is not None)
 
 
-def _describe(job: Job, request: PlanRequest, forecast: Forecast, why: str) -> Plan:
-    budget = job.budget
+def _describe(job: Job, request: PlanRequest, forecast: Forecast, why: str, *, seeded: bool) -> Plan:
+    budget, leakage = job.budget, forecast.leakage
+    epsilon = leakage.limit if budget is None or leakage.limit is not None else budget.epsilon
+    noisy = _value_noise(job, epsilon, seeded=seeded)
     rounds = f"Rounds: {forecast.rounds_max}{' at most' if forecast.traffic.at_most else ''}."
     return Plan(
         name=job.name,
@@ -175,17 +183,17 @@ def _describe(job: Job, request: PlanRequest, forecast: Forecast, why: str) -> P
         k=job.k,
         choose_k=job.choose_k,
         columns=job.columns,
+        not_private=_explain_not_private(noisy, epsilon),
+        noisy=noisy,
         why=why,
         epsilon=None if budget is None else budget.epsilon,
         delta=None if budget is None else budget.delta,
         unit=None if budget is None else budget.unit.value,
         who_adds_noise=forecast.who_adds_noise,
         warnings=forecast.warnings,
-        learned=_sum_up(forecast.leakage, forecast.middleman, flawed=bool(job.protocol.flaw)),
-        withstands=UNPROVED
-        if job.protocol.flaw
-        else forecast.leakage.claim(None if budget is None else budget.epsilon),
-        breaks_if=forecast.leakage.breaks_if,
+        learned=_sum_up(leakage, forecast.middleman, noisy),
+        withstands=UNPROVED if job.protocol.flaw else leakage.claim(epsilon),
+        breaks_if=leakage.breaks_if,
         declared_records=job.data.records,
         records=request.numbers,
         rounds_max=forecast.rounds_max,
@@ -210,14 +218,38 @@ def _list_others(protocol: Clustering[object]) -> str:
     return ", ".join(name for name in others if name != protocol.name)
 
 
-def _sum_up(leakage: LeakageTable, middleman: str, *, flawed: bool) -> str:
+def _value_noise(job: Job, epsilon: float | None, *, seeded: bool) -> Noisy:
+    """Say what a job's noise would be worth, as its privacy card will."""
+    if job.protocol.flaw:
+        return Noisy.UNPROVED
+    if not job.protocol.facts.private:
+        return Noisy.PARTLY
+    if epsilon is not None and epsilon > EPSILON_CLAIMED_MOST:
+        return Noisy.TOO_LITTLE
+    return Noisy.SEEDED if seeded else Noisy.PRIVATE
+
+
+def _explain_not_private(noisy: Noisy, epsilon: float | None) -> str:
+    """Say why nobody is protected; nothing for a private job."""
+    if epsilon is None:
+        return "NOT DIFFERENTIALLY PRIVATE: nothing carries noise, and what is learned is learned exactly."
+    return {
+        Noisy.PRIVATE: "",
+        Noisy.PARTLY: "NOT DIFFERENTIALLY PRIVATE as a whole: noise is on the revealed centres alone; see the advice.",
+        Noisy.UNPROVED: "NOT PRIVATE: the guarantee as published does not hold; see the advice.",
+        Noisy.TOO_LITTLE: f"NOT PRIVATE: {explain_weakness(epsilon)}",
+        Noisy.SEEDED: "NOT PRIVATE: the job has a seed, and whoever knows it can take masks and noise away.",
+    }[noisy]
+
+
+def _sum_up(leakage: LeakageTable, middleman: str, noisy: Noisy) -> str:
     """Put the leakage table into one line: what each role learns that is not its own."""
     parts = []
     for role, rows in groupby(leakage.rows, key=lambda row: row.role):
         name = {"coordinator": f"the {middleman}", "party": "each party"}[role]
         learned = [row for row in rows if row.learns not in (Learns.NOTHING, Learns.OWN)]
         kinds = [
-            f"{'; '.join(row.meaning for row in alike)} ({how.in_words(flawed=flawed)})"
+            f"{'; '.join(row.meaning for row in alike)} ({how.in_words(noisy)})"
             for how, alike in groupby(learned, key=lambda row: row.learns)
         ]
         parts.append(f"{name} learns {' and '.join(kinds) or 'nothing'}")

@@ -11,6 +11,7 @@ from rich.text import Text
 from cloister.forecast.advice import format_noise, format_ratio
 from cloister.forecast.model import Case, PartyBytes, PlacementForecast, QuorumNoise, Range
 from cloister.planning.plan import Plan
+from cloister.privacy.units import Noisy
 from cloister.report.layout import format_bytes, format_count, make_table, print_heading, print_line, print_table
 
 _MOST_COLUMNS = 12
@@ -21,6 +22,8 @@ def print_plan(plan: Plan, console: Console) -> None:
     k = f"at most {plan.k}" if plan.choose_k else f"{plan.k}"
     held = "columns" if plan.split == "columns" else "records"
     console.print(Text(f"{plan.name}: a plan for {k} clusters over the {held} of {plan.parties:,} parties"))
+    if plan.not_private:
+        print_line(console, plan.not_private)
     print_line(console, "From the job file and made-up records only: no party's table was opened, nothing was spent.")
     _print_what_runs(plan, console)
     if plan.cases:
@@ -45,14 +48,21 @@ def _print_what_runs(plan: Plan, console: Console) -> None:
     for sentence in plan.what_runs:
         print_line(console, sentence)
     if plan.epsilon is not None and plan.delta is not None:
-        unit = {"record": "any one record", "client": "any one party's whole table"}[plan.unit or "record"]
-        print_line(console, f"Budget: epsilon = {plan.epsilon:g}, delta = {plan.delta:.3g}, for {unit}.")
+        print_line(console, f"Budget: epsilon = {plan.epsilon:g}, delta = {plan.delta:.3g}, {_name_protected(plan)}.")
         print_line(console, f"Noise: {plan.who_adds_noise}")
     for warning in plan.warnings:
         print_line(console, f"WARNING: {warning}")
     print_line(console, f"Leaks: {plan.learned}")
     print_line(console, f"Withstands: {plan.withstands}")
     print_line(console, f"Breaks if: {plan.breaks_if}")
+
+
+def _name_protected(plan: Plan) -> str:
+    """Say what a budget is for."""
+    if plan.noisy is Noisy.PARTLY:
+        return "for the noise on revealed centres alone"
+    unit = {"record": "any one record", "client": "any one party's whole table"}[plan.unit or "record"]
+    return f"claimed for {unit}, falsely" if plan.noisy is Noisy.UNPROVED else f"for {unit} added or removed"
 
 
 def _own_cases(plan: Plan) -> list[Case]:

@@ -242,7 +242,7 @@ class JobBooks:
             budget=self.charges.budget,
             placement=self.charges.placement,
             leakage=self.leakage,
-            is_simulation=self.seeded,
+            seeded=self.seeded,
             circumstances=circumstances,
         )
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 import msgspec
@@ -16,7 +16,7 @@ from cloister.privacy.accounting import Spent
 from cloister.privacy.costs import epsilon_of_rho, pure_epsilon_of, rho_of
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Mechanism, Release
 from cloister.privacy.placement import Placement
-from cloister.privacy.units import Budget, LeakageTable, Unit
+from cloister.privacy.units import EPSILON_CLAIMED_MOST, Budget, LeakageTable, Noisy, Unit
 
 _PLAIN_TIMES_MOST = 1e6  # beyond, how many times likelier tells nobody anything
 _NOT_PROMISED = (
@@ -25,8 +25,6 @@ _NOT_PROMISED = (
     "What each party may learn from its own records is its own business.",
 )
 UNPROVED = "Nobody is protected by proof: the guarantee as published does not hold."
-EPSILON_WEAK = 10.0
-"""Above, a promise is practically none: exp(10) is 22,026."""
 VALUES_CHANGED = "the values of one record changed"
 """How neighbours differ where everybody knows which records take part."""
 _MOSTLY_NOISE = 0.25
@@ -53,8 +51,8 @@ class PrivacyCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     Attributes
     ----------
     private
-        False if the noise came from a seed, or if the guarantee as published does not hold: the numbers then describe
-        a study, and nobody is protected.
+        False if nobody is protected: if the noise came from a seed, if the guarantee as published does not hold, or if
+        epsilon is above `EPSILON_CLAIMED_MOST`.
     unit, neighbours
         Whose presence is hidden, and how two neighbouring inputs differ.
     epsilon, delta, how_composed
@@ -104,26 +102,40 @@ class PrivacyCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 f"A reproduction: the published text claims epsilon = {self.epsilon:.4g}, and that claim is false. "
                 "This result protects nobody by proof."
             )
+        others = "party had held no records" if self.unit == Unit.CLIENT.value else "record had not taken part"
+        if self.neighbours.startswith(VALUES_CHANGED):
+            others = "record that is known to be there had other values"
+        if self.is_weak:
+            times = "more than a million"
+            if self.epsilon <= math.log(_PLAIN_TIMES_MOST):
+                times = f"up to {_round_up(math.exp(self.epsilon))}"
+            return (
+                f"No protection is claimed: whatever someone does with this result, it may be {times} times as likely "
+                f"as it would be if any one {others}."
+            )
         if not self.private:
             return "A study: its noise came from a seed, so this result protects nobody."
-        absent = "party had held no records" if self.unit == Unit.CLIENT.value else "record had not taken part"
-        if self.neighbours.startswith(VALUES_CHANGED):
-            absent = "record that is known to be there had other values"
-        if self.epsilon > math.log(_PLAIN_TIMES_MOST):
-            return (
-                "Whatever someone does with this result, it may be more than a million times as likely as it would be "
-                f"if any one {absent}: that is practically no promise."
-            )
         return (
             f"Whatever someone does with this result, it is at most {_round_up(math.exp(self.epsilon))} times as "
-            f"likely as it would be if any one {absent}"
+            f"likely as it would be if any one {others}"
             + (f", but for a chance of {self.delta:.3g}." if self.delta > 0 else ".")
         )
 
     @property
     def is_weak(self) -> bool:
-        """Whether epsilon is so large that the promise is practically none."""
-        return self.epsilon > EPSILON_WEAK
+        """Whether epsilon is so large that no protection is claimed."""
+        return self.epsilon > EPSILON_CLAIMED_MOST
+
+    @property
+    def noisy(self) -> Noisy:
+        """What the noise is worth, for the leakage table."""
+        if self.scope:
+            return Noisy.PARTLY
+        if self.flaw:
+            return Noisy.UNPROVED
+        if self.is_weak:
+            return Noisy.TOO_LITTLE
+        return Noisy.PRIVATE if self.private else Noisy.SEEDED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,6 +164,8 @@ class Circumstances:
         Why the stated guarantee does not hold; empty where it does.
     liars
         What a party with a role of its own can spoil by lying.
+    reserved_delta
+        Of delta, what is kept back for noise that the parties sample jointly, whose law is only nearly as stated.
     """
 
     estimated_records: float | None = None
@@ -164,6 +178,7 @@ class Circumstances:
     parties_in_sum: int | None = None
     flaw: str = ""
     liars: tuple[str, ...] = ()
+    reserved_delta: float = 0.0
 
 
 def make_card(
@@ -172,7 +187,7 @@ def make_card(
     budget: Budget,
     placement: Placement,
     leakage: LeakageTable,
-    is_simulation: bool,
+    seeded: bool,
     circumstances: Circumstances | None = None,
 ) -> PrivacyCard:
     """Write the card of a run.
@@ -185,33 +200,35 @@ def make_card(
         What was agreed.
     leakage
         Whom it withstands, and which coalition breaks it.
-    is_simulation
+    seeded
         Whether the noise came from a seed.
     circumstances
         What else is known of the run, for the warnings.
     """
     circumstances = circumstances or Circumstances()
+    reserved = circumstances.reserved_delta
+    epsilon = spent.epsilon if leakage.limit is None else leakage.limit
     whole = "one record" if budget.unit is Unit.RECORD else "all records of one client"
     return PrivacyCard(
-        private=not (is_simulation or circumstances.flaw),
+        private=not (seeded or circumstances.flaw or epsilon > EPSILON_CLAIMED_MOST),
         unit=budget.unit.value,
         neighbours=f"{whole} added or removed",
-        epsilon=spent.epsilon,
-        delta=spent.delta,
-        how_composed=spent.how,
-        budget_epsilon=budget.epsilon,
-        budget_delta=budget.delta,
+        epsilon=epsilon,
+        delta=spent.delta + reserved,
+        how_composed=spent.how + _explain_pure(spent, reserved),
+        budget_epsilon=budget.epsilon if leakage.limit is None else leakage.limit,
+        budget_delta=budget.delta + reserved,
         releases=tuple(_describe(release) for release in spent.releases),
         who_adds_noise=placement.who_adds,
         who_could_subtract=placement.who_could_subtract,
-        protects_against=_name_protected(is_simulation, circumstances.flaw, leakage.claim(spent.epsilon)),
+        protects_against=_name_protected(seeded, circumstances.flaw, leakage.claim(spent.epsilon)),
         breaks_if=leakage.breaks_if,
         not_promised=(*_NOT_PROMISED, *circumstances.liars),
         warnings=write_warnings(
-            spent,
+            replace(spent, epsilon=epsilon),
             unit=budget.unit,
             placement=placement,
-            is_simulation=is_simulation,
+            seeded=seeded,
             circumstances=circumstances,
         ),
         flaw=circumstances.flaw,
@@ -219,7 +236,7 @@ def make_card(
 
 
 def write_warnings(
-    spent: Spent, *, unit: Unit, placement: Placement, is_simulation: bool, circumstances: Circumstances
+    spent: Spent, *, unit: Unit, placement: Placement, seeded: bool, circumstances: Circumstances
 ) -> tuple[str, ...]:
     """Write every warning that holds, the gravest first.
 
@@ -229,7 +246,7 @@ def write_warnings(
         What the run costs.
     unit, placement
         What was agreed.
-    is_simulation
+    seeded
         Whether the noise came from a seed.
     circumstances
         What else is known of the run.
@@ -237,14 +254,11 @@ def write_warnings(
     warnings = []
     if circumstances.flaw:
         warnings.append(f"The guarantee as published does not hold. {circumstances.flaw}")
-    if is_simulation:
+    if seeded:
         warnings.append("The noise came from a seed: whoever knows it can take the noise away. Run without a seed.")
     warnings.extend(placement.warnings)
-    if spent.epsilon > EPSILON_WEAK:
-        warnings.append(
-            f"This promises practically nothing: epsilon = {_format_epsilon(spent.epsilon)} is above "
-            f"{EPSILON_WEAK:g}. Choose a smaller epsilon; about 1 is usual."
-        )
+    if spent.epsilon > EPSILON_CLAIMED_MOST:
+        warnings.append(explain_weakness(spent.epsilon))
     warnings.extend(_warn_of_declared_records(spent, unit, circumstances.declared_records))
     warnings.extend(_warn_of_delta(spent, circumstances))
     warnings.extend(_warn_of_noise(circumstances))
@@ -257,10 +271,35 @@ def write_warnings(
     return tuple(filter(None, warnings))
 
 
-def _name_protected(is_simulation: bool, flaw: str, claim: str) -> str:
+def explain_weakness(epsilon: float) -> str:
+    """Say why a large epsilon is not claimed to protect."""
+    most = EPSILON_CLAIMED_MOST
+    return (
+        f"No protection is claimed at epsilon = {_format_epsilon(epsilon)}: a result may change the odds of a guess "
+        f"about anyone by e^epsilon, which above epsilon = {most:g} is more than {math.exp(most):,.0f}. "
+        "Choose a smaller epsilon; about 1 is usual."
+    )
+
+
+def _explain_pure(spent: Spent, reserved: float) -> str:
+    """Relate the sum of pure epsilons, where each release has one, to what is spent; and say what delta is kept for."""
+    pure = [pure_epsilon_of(release) for release in spent.releases]
+    said = ""
+    if spent.delta > 0 and pure and None not in pure:
+        total = math.fsum(epsilon for epsilon in pure if epsilon is not None)
+        said = (
+            f". Two epsilons hold: {spent.epsilon:.4g}, and at delta = {reserved:.3g} the sum of the pure epsilons of "
+            f"all releases, {total:.4g}"
+        )
+    if reserved > 0:
+        said += f". Of delta, {reserved:.3g} is kept because jointly sampled noise is only nearly as stated"
+    return said
+
+
+def _name_protected(seeded: bool, flaw: str, claim: str) -> str:
     if flaw:
         return UNPROVED
-    if is_simulation:
+    if seeded:
         return "Nobody is protected: the noise came from a seed."
     return claim
 

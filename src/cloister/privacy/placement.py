@@ -103,7 +103,7 @@ class _Placement(ABC):
         """Say who may collude and learns nothing of the others beyond `LIMIT`, in the model that is proved."""
 
     @abstractmethod
-    def breaks_if(self, *, masked_twice: bool) -> str:
+    def breaks_if(self, *, masked_twice: bool, middleman: str = "coordinator") -> str:
         """Say which coalition undoes the protection of a masked sum."""
 
     @property
@@ -145,11 +145,11 @@ class Aggregator(_Placement):
             f"{middleman} follows the protocol, never sees the result, and is helped by nobody."
         )
 
-    def breaks_if(self, *, masked_twice: bool) -> str:
+    def breaks_if(self, *, masked_twice: bool, middleman: str = "coordinator") -> str:
         """Say which coalition undoes it: masks do not help against whoever knows the noise."""
         return (
-            "The coordinator, once it sees the centres or any one party helps it: it knows the noise and can take it "
-            "away. Keep the result from it, or let the parties add the noise (placement shared or local)."
+            f"The {middleman}, once it sees the centres or any one party helps it: it knows the noise and can take it "
+            "away. Keep the result from it; noise that the parties add (placement shared or local) nobody knows."
         )
 
     def scaled_to(self, parties: int) -> Self:
@@ -207,7 +207,7 @@ class Local(_AmongParties):
         """Say who may collude: everybody else."""
         return f"All others together, an active {middleman} among them, learn nothing of a party {LIMIT}."
 
-    def breaks_if(self, *, masked_twice: bool) -> str:
+    def breaks_if(self, *, masked_twice: bool, middleman: str = "coordinator") -> str:
         """Say which coalition undoes it: none, with whatever masks."""
         return "No coalition of the others: each party's sums carry the whole noise."
 
@@ -266,25 +266,27 @@ class Shared(_AmongParties):
 
     def withstands(self, *, masked_twice: bool, middleman: str = "coordinator") -> str:
         """Say who may collude: up to t parties, with whoever adds up where masks are double."""
-        some = f"up to {self.colluding_max} of the {self.parties} parties"
-        if masked_twice:
-            return f"An active {middleman} together with {some} learns nothing of the others {LIMIT}."
-        return (
-            f"Semi-honest parties, {some} together, learn nothing of the others {LIMIT}, as long as the {middleman} "
-            "follows the protocol and is helped by nobody."
-        )
-
-    def breaks_if(self, *, masked_twice: bool) -> str:
-        """Say which coalition undoes it."""
+        some = "any one" if self.colluding_max == 1 else f"up to {self.colluding_max}"
         if masked_twice:
             return (
-                f"More than {self.colluding_max} colluding parties, with the coordinator or without: their own shares "
-                "of the noise are known to them."
+                f"An active {middleman} together with {some} of the {self.parties} parties learns nothing of the "
+                f"others {LIMIT}."
             )
         return (
-            "The coordinator and any one party together, as masks come from a common seed: they can unmask each "
-            "party's sums, which carry one share of the noise, too little alone. Or more than "
-            f"{self.colluding_max} colluding parties."
+            f"Semi-honest parties, {_count_together(self.colluding_max, self.parties)}, learn nothing of the others "
+            f"{LIMIT}, as long as the {middleman} follows the protocol and is helped by nobody."
+        )
+
+    def breaks_if(self, *, masked_twice: bool, middleman: str = "coordinator") -> str:
+        """Say which coalition undoes it."""
+        most = self.colluding_max
+        colluding = "Two or more colluding parties" if most == 1 else f"More than {most} colluding parties"
+        if masked_twice:
+            return f"{colluding}, with the {middleman} or without: they know their own shares of the noise."
+        return (
+            f"The {middleman} and any one party together, as masks come from a common seed: they can unmask each "
+            f"party's sums, which carry one share of the noise, too little alone. {colluding}, too: they know their "
+            "own shares."
         )
 
     @property
@@ -345,12 +347,14 @@ class Shared(_AmongParties):
     @property
     def who_could_subtract(self) -> str:
         """Who could take noise away again, for the privacy card."""
-        if self.colluding_max == 0:
+        most = self.colluding_max
+        if self.honest_min == 1:
+            return "Nobody: each party could subtract its own share, and any other one is already the stated noise."
+        if most == 0:
             return "Each party could subtract its own share: the noise protects only against receivers that add none."
-        return (
-            f"Each party could subtract its own share. Up to {self.colluding_max} of them together, with whoever "
-            f"receives the sum, leave the stated noise; {self.colluding_max + 1} leave less."
-        )
+        leave = "One of them" if most == 1 else f"Up to {most} of them"
+        leave += f", with whoever receives the sum, {'leaves' if most == 1 else 'leave'} the stated noise"
+        return f"Each party could subtract its own share. {leave}; {'two' if most == 1 else most + 1} leave less."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -374,13 +378,16 @@ class Joint(_AmongParties):
     def withstands(self, *, masked_twice: bool, middleman: str = "coordinator") -> str:
         """Say who may collude: all parties but one, or the dealer alone."""
         return (
-            f"Semi-honest parties, up to {self.parties - 1} of the {self.parties} together, or the semi-honest "
-            f"{middleman} alone, learn nothing of the others {LIMIT}."
+            f"Semi-honest parties, {_count_together(self.parties - 1, self.parties)}, or the semi-honest {middleman} "
+            f"alone, learn nothing of the others {LIMIT}."
         )
 
-    def breaks_if(self, *, masked_twice: bool) -> str:
+    def breaks_if(self, *, masked_twice: bool, middleman: str = "coordinator") -> str:
         """Say which coalition undoes it."""
-        return "Whoever dealt the randomness for sampling the noise, together with any one party."
+        return (
+            f"The {middleman}, which dealt the randomness for sampling the noise, together with any one party: they "
+            "can compute it."
+        )
 
     def mechanism_for_share(self, target: Mechanism) -> Noise:
         """Refuse: a share of joint noise comes out of the computation; no holder draws it alone."""
@@ -435,6 +442,11 @@ class Joint(_AmongParties):
 
 
 Placement = Aggregator | Shared | Local | Joint
+
+
+def _count_together(most: int, parties: int) -> str:
+    """Say how many may collude."""
+    return "each alone" if most == 1 else f"up to {most} of the {parties} together"
 
 
 def _check_laplace(target: Mechanism) -> DiscreteLaplace:

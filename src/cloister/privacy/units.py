@@ -8,6 +8,9 @@ from enum import Enum
 from cloister.errors import ConfigError
 
 EPSILON_LEAST, EPSILON_MOST = 1e-6, 1e6
+EPSILON_CLAIMED_MOST = 10.0
+"""Above, no protection is claimed. e^epsilon is the most by which a result changes the odds of a guess about one unit:
+e^10 = 22,026 turns odds of 1 to 22,026 into even ones."""
 
 
 class Unit(Enum):
@@ -74,8 +77,8 @@ def _read_unit(unit: object) -> Unit:
     try:
         return Unit(unit)
     except ValueError:
-        choices = " or ".join(f'"{choice.value}"' for choice in Unit)
-        raise ConfigError(f"unit must be {choices}; got {unit!r}.") from None
+        *others, last = (f'"{choice.value}"' for choice in Unit)
+        raise ConfigError(f"unit must be {', '.join(others)} or {last}; got {unit!r}.") from None
 
 
 LIMIT = "{limit}"
@@ -90,9 +93,19 @@ class Learns(Enum):
     OWN = "only its own"
     NOTHING = "nothing of"
 
-    def in_words(self, *, flawed: bool) -> str:
-        """Say it; ``flawed`` where the noise was meant to prove something and does not."""
-        return "with noise that proves nothing" if flawed and self is Learns.NOISY else self.value
+    def in_words(self, noise: Noisy) -> str:
+        """Say it; ``noise`` is what the noise of the run is worth."""
+        return noise.value if self is Learns.NOISY else self.value
+
+
+class Noisy(Enum):
+    """What the noise of a run is worth, in the words of its leakage table."""
+
+    PRIVATE = Learns.NOISY.value
+    PARTLY = "with noise"
+    UNPROVED = "with noise that proves nothing"
+    TOO_LITTLE = "with too little noise"
+    SEEDED = "with noise from a seed"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,16 +132,26 @@ class LeakageTable:
         Who may collude, actively or not, and learns nothing beyond that; ``LIMIT`` stands for what noise lets through.
     breaks_if
         Which coalition breaks it.
+    limit
+        The epsilon that noise lets through, where it is not the budget's: that of other values for a record which is
+        known to be there.
     """
 
     source: str
     rows: tuple[Row, ...]
     withstands: str
     breaks_if: str
+    limit: float | None = None
 
     def claim(self, epsilon: float | None) -> str:
-        """Say whom it withstands; ``epsilon`` is what noise lets through."""
-        return self.withstands if epsilon is None else self.withstands.replace(LIMIT, f"beyond epsilon {epsilon:.3g}")
+        """Say whom it withstands; ``epsilon`` is what noise lets through, where the table does not say."""
+        epsilon = epsilon if self.limit is None else self.limit
+        if epsilon is None:
+            return self.withstands
+        limit = f"beyond epsilon {epsilon:.3g}"
+        if epsilon > EPSILON_CLAIMED_MOST:
+            limit = f"beyond what is released, for which no protection is claimed (epsilon {epsilon:.3g})"
+        return self.withstands.replace(LIMIT, limit)
 
     def learns(self, role: str, value: str) -> Learns:
         """Look one cell up."""

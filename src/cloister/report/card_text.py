@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cloister.privacy.card import CardRelease, PrivacyCard
-from cloister.privacy.units import Unit
+from cloister.privacy.units import Noisy, Unit
 from cloister.report.layout import (
     format_number,
     format_quantity,
@@ -20,17 +20,28 @@ from cloister.report.layout import (
 )
 
 _MOST_ROWS = 12
+_SIMULATED = (
+    "Simulated: one process ran all parties and held every record. Nothing is promised against whoever ran it; what "
+    "follows is about the messages that the parties would exchange."
+)
+_NUMBERS_ARE = {
+    Noisy.PARTLY: "The numbers are for that noise alone.",
+    Noisy.UNPROVED: "The numbers are what the published text claims.",
+    Noisy.SEEDED: "The numbers are what a run without a seed would cost.",
+}
 
 
-def print_card(card: PrivacyCard, console: Console, *, unit_step: float | None = None) -> None:
+def print_card(card: PrivacyCard, console: Console, *, ran: str, unit_step: float | None = None) -> None:
     """Print a card.
 
     Parameters
     ----------
     card
-        Of a differentially private result.
+        Of a result with noise.
     console
         Where to.
+    ran
+        How the result was made.
     unit_step
         The step of the integer grid in unit scaling, to show noise in the units of the records; None if releases
         have units of their own.
@@ -42,16 +53,17 @@ def print_card(card: PrivacyCard, console: Console, *, unit_step: float | None =
             console,
             "A client is a party: the unit is one party's whole table, not one record. Who takes part is public.",
         )
-    if card.private:
+    if ran == "simulated":
+        print_line(console, _SIMULATED)
+    if card.noisy in (Noisy.PRIVATE, Noisy.TOO_LITTLE):
         print_line(console, f"{card.protects_against} What breaks it: {card.breaks_if}")
     elif card.scope:
         print_line(console, f"What breaks it: {card.breaks_if}")
     print_line(console, f"Noise: {card.who_adds_noise} Who could remove it: {_start_small(card.who_could_subtract)}")
     for warning in card.warnings:
         print_line(console, f"WARNING: {warning}")
-    if not card.private:
-        what = "the published text claims to cost" if card.flaw else "a run without a seed would cost"
-        print_line(console, "What follows is for that alone." if card.scope else f"What follows is what {what}.")
+    if card.noisy in _NUMBERS_ARE:
+        print_line(console, _NUMBERS_ARE[card.noisy])
     table = make_table("", "claimed" if card.flaw else "spent", "allowed")
     table.add_row("epsilon", format_number(card.epsilon), format_number(card.budget_epsilon))
     table.add_row("delta", f"{card.delta:.3g}", f"{card.budget_delta:.3g}")

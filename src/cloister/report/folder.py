@@ -130,6 +130,15 @@ def write_result(
     return folder
 
 
+def add_picture(folder: str | Path, picture: bytes) -> None:
+    """Put a picture into a result folder."""
+    path = Path(folder).resolve() / PICTURE_FILE
+    try:
+        path.write_bytes(picture)
+    except OSError as error:
+        raise _describe_refusal(path.parent, error) from None
+
+
 def _describe_refusal(folder: Path, error: OSError) -> ConfigError:
     """Return the error for a folder that cannot be written."""
     reason = error.strerror or type(error).__name__

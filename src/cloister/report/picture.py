@@ -91,16 +91,16 @@ def _title(result: Result) -> str:
         promise = "centres with noise, not differentially private as a whole"
     elif card.flaw:
         promise = "as published, a guarantee that DOES NOT HOLD"
+    elif card.is_weak:
+        promise = f"NO PROTECTION CLAIMED, epsilon {format_number(card.epsilon, 3)}"
     elif not card.private:
         promise = "a seeded study, not private"
     else:
         promise = f"differentially private, epsilon {format_number(card.epsilon, 3)}"
-        if card.is_weak:
-            promise += ", which PROMISES PRACTICALLY NOTHING"
         if any("mostly noise" in warning for warning in card.warnings):
             promise += ", MOSTLY NOISE"
-    centres, parties = format_quantity(result.k, "centre"), format_quantity(len(result.parties), "party", "parties")
-    return f"{result.name}: {centres}, {parties}; {promise}"
+    centres, parties = format_quantity(result.k, "centre"), format_quantity(len(result.party_names), "party", "parties")
+    return f"{result.name}: {centres}, {parties}; {result.ran}; {promise}"
 
 
 def choose_columns(centres: FloatArray) -> tuple[int, int]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from math import prod
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -19,9 +19,20 @@ from cloister.columns import Column
 from cloister.errors import ConfigError
 from cloister.privacy.card import PrivacyCard
 
-__all__ = ["CellBook", "Evaluation", "KChoice", "Learned", "NetworkTime", "PartyTraffic", "Result"]
+__all__ = [
+    "Between",
+    "CellBook",
+    "Evaluation",
+    "KChoice",
+    "Learned",
+    "NetworkTime",
+    "PartyTraffic",
+    "Result",
+    "TakingPart",
+]
 
-SCHEMA = 1
+SCHEMA = 2
+_SCHEMA_SIMULATED = 1  # did not say how a result was made: all were simulated
 _CELLS_MOST = 1024
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -126,6 +137,34 @@ class NetworkTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     simulated_s: float
 
 
+class TakingPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One party of a run between organisations, and its version of Cloister, as it said at the start."""
+
+    name: str
+    cloister_version: str
+
+
+class Between(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the run of a job between organisations was.
+
+    Attributes
+    ----------
+    run
+        Its ID, drawn by the coordinator.
+    transport
+        What carried the messages.
+    parties
+        All that took part.
+    left
+        Who had left when the clustering ended, as the coordinator said.
+    """
+
+    run: str
+    transport: str
+    parties: tuple[TakingPart, ...]
+    left: tuple[str, ...] = ()
+
+
 class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown_fields=True):
     """The result of one run.
 
@@ -133,6 +172,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
     ----------
     name, protocol, variant
         From the job; ``variant`` says how the run differs from the protocol's default.
+    ran
+        How it was made: ``"simulated"`` by one process that held every party's records, or ``"between organisations"``
+        by processes of which each held its own.
+    between
+        The run between organisations; None of a simulation.
     columns
         Names and public bounds, in the order of the centres' columns.
     centres
@@ -148,7 +192,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
     curve
         Each k that was tried, if k was to be chosen.
     parties
-        Traffic, one entry per party.
+        Traffic, one entry per party; between organisations the own party's only.
     leakage
         Who learned what.
     withstands, breaks_if
@@ -165,7 +209,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
     seeded
         Whether a seed was given, so that the masks are not secret.
     evaluation, network
-        Only in simulations; ``network`` only with a network model.
+        ``evaluation`` only in simulations that were asked for it, ``network`` only with a network model.
     notes
         What else the reader must know.
     card
@@ -181,6 +225,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
 
     name: str
     protocol: str
+    ran: Literal["simulated", "between organisations"]
     columns: tuple[Column, ...]
     centres: np.ndarray[Any, np.dtype[np.float64]]
     rounds: int
@@ -196,6 +241,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
     seeded: bool
     evaluation: Evaluation | None = None
     network: NetworkTime | None = None
+    between: Between | None = None
     notes: tuple[str, ...] = ()
     card: PrivacyCard | None = None
     cluster_records: tuple[float, ...] = ()
@@ -216,6 +262,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
             )
         if not np.isfinite(centres).all():
             raise ConfigError(f"centres must be finite; got {np.sum(~np.isfinite(centres))} numbers that are not.")
+        if (self.between is None) is (self.ran == "between organisations"):
+            raise ConfigError("a result between organisations, and no other, must say between whom; this one does not.")
         _check_numbers(self)
         _check_time(self.created)
         _check_codebooks(self)
@@ -229,6 +277,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
     def k(self) -> int:
         """The number of clusters."""
         return int(self.centres.shape[0])
+
+    @property
+    def party_names(self) -> tuple[str, ...]:
+        """All parties that took part."""
+        return tuple(party.name for party in (self.between.parties if self.between else self.parties))
 
     @property
     def bytes_total(self) -> int:
@@ -325,12 +378,14 @@ def decode_result(raw: bytes, path: Path) -> Result:
     """
     try:
         schema = msgspec.json.decode(raw, type=_Head).schema
-        if schema != SCHEMA:
+        if schema not in (_SCHEMA_SIMULATED, SCHEMA):
             what_to_do = "Update Cloister." if schema > SCHEMA else "It was not written by Cloister."
             raise ConfigError(f"{path} must have schema {SCHEMA}; got {schema}. {what_to_do}")
         fields = msgspec.json.decode(raw)
         k = fields.pop("k", None)
         del fields["schema"]
+        if schema == _SCHEMA_SIMULATED:
+            fields["ran"] = "simulated"
         result = msgspec.convert(fields, Result, dec_hook=_read_centres)
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise _describe_damage(path, str(error)) from None

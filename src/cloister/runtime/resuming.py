@@ -63,7 +63,9 @@ class Memory:
 
     def __init__(self, path: Path, *, key: bytes, session: bytes) -> None:
         self._journal = Journal(path, key=key, session=session)
-        if not self._journal.recovered:
+        self.was_there = bool(self._journal.recovered)
+        """Whether an earlier process began it."""
+        if not self.was_there:
             self._secret = SystemEntropy().bytes(KEY_BYTES)
             self._journal.append(msgspec.msgpack.encode(_Start(1, self._secret)))
         else:

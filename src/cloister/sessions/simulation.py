@@ -10,12 +10,10 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
-from importlib.metadata import version
-from itertools import groupby
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cloister.crypto import Identity, make_entropy
 from cloister.data import Table, open_table
@@ -29,7 +27,6 @@ from cloister.protocol import (
     Coordinator,
     Explanation,
     Finding,
-    LabelSession,
     OwnInput,
     Party,
     PublicInput,
@@ -40,7 +37,7 @@ from cloister.protocol import (
 )
 from cloister.report.evaluation import evaluate_centres
 from cloister.report.labels import PartyLabels
-from cloister.report.result import Evaluation, Learned, NetworkTime, PartyTraffic, Result
+from cloister.report.result import Evaluation, NetworkTime, Result
 from cloister.runtime import NETWORKS, LocalRun, OnProgress, Traffic, run_local
 from cloister.sessions.alignment import Aligned, align_tables
 from cloister.sessions.assembly import (
@@ -51,6 +48,7 @@ from cloister.sessions.assembly import (
     seat_party,
     take_input,
 )
+from cloister.sessions.results import describe_alignment, make_result, name_labels
 from cloister.sessions.tables import OnTable, OwnTable, check_source_names, open_own_table
 
 OnLabels = Callable[[PartyLabels], None]
@@ -66,7 +64,7 @@ def simulate(
     *,
     sources: Mapping[str, object] | None = None,
     seed: int | None = None,
-    evaluate: bool = True,
+    evaluate: bool | None = None,
     on_progress: OnProgress | None = None,
     on_table: OnTable | None = None,
     on_labels: OnLabels | None = None,
@@ -84,7 +82,8 @@ def simulate(
     seed
         Makes the run reproducible, but its masks and noise no longer secret.
     evaluate
-        Compute the loss over all records and that of k-means on one joint table: one or two passes over every table.
+        Compute the exact loss over all records, and that of k-means on one joint table: one or two passes over every
+        table. By default only where the job has no budget: an exact loss is not private.
     on_progress, on_table
         Called with each step, and with each party's table once it has been checked.
     on_labels
@@ -106,11 +105,12 @@ def simulate(
         for labels in clustered.labels:
             on_labels(labels)
     evaluation = None
-    if evaluate or on_records is not None:
+    measures_loss = setup.job.budget is None if evaluate is None else evaluate
+    if measures_loss or on_records is not None:
         everything = simulation.join_records()
         if on_records is not None:
             on_records(everything)
-        if evaluate:
+        if measures_loss:
             evaluation = evaluate_centres(everything, clustered.finding.centres)
     return _make_result(setup, clustered, evaluation)
 
@@ -269,7 +269,12 @@ class _Simulation:
                 session.job, session.agreed, finding, run.result, None if books is None else books.make_card
             )
         about_books = () if books is None or explanation.card is None else books.describe_ledgers(explanation.card)
-        notes = (*session.notes, *explanation.notes, *about_books, *self._describe_alignment())
+        about_order = describe_alignment(
+            setup.job,
+            is_aligned=self.aligned is not None,
+            by_session=self.aligned is not None and self.aligned.run is not None,
+        )
+        notes = (*session.notes, *explanation.notes, *about_books, *about_order)
         explanation = replace(explanation, notes=notes)
         labelled = self.distribute_labels(finding)
         if labelled is None:
@@ -296,7 +301,13 @@ class _Simulation:
                 labelling.agreed, session=session, entropy=make_entropy(f"labels: {COORDINATOR}", seed=seed)
             )
             run = self._run(labelling.roles, labelling.agreed, coordinator, parties, session)
-        return run, tuple(self._name_labels(labelling, number, parties[number - 1]) for number in labelling.granted)
+        granted = {number: labelling.read(parties[number - 1]) for number in labelling.granted}
+        return run, tuple(self._name_labels(number, labels) for number, labels in granted.items())
+
+    def _name_labels(self, number: int, labels: NDArray[np.int64]) -> PartyLabels:
+        name = self.setup.job.parties[number - 1].name
+        alignment = None if self.aligned is None else self.aligned.alignments[name]
+        return name_labels(self.setup.job, name, self.tables[name], alignment, labels)
 
     def join_records(self) -> Sequence[Table]:
         """Return whole records in the job's column order, which only a simulator can do."""
@@ -336,28 +347,6 @@ class _Simulation:
             on_progress=self.on_progress,
         )
 
-    def _describe_alignment(self) -> tuple[str, ...]:
-        if self.aligned is not None and self.aligned.run is not None:
-            return (
-                "IDs were first aligned privately: docs/align.md says who learned what from that. Its messages are not "
-                "counted in the traffic.",
-            )
-        if self.aligned is None and self.setup.job.protocol.facts.split == "columns":
-            return ("The job says that all tables have their rows in the same order; nothing can check that.",)
-        return ()
-
-    def _name_labels(self, labelling: LabelSession, number: int, party: Party) -> PartyLabels:
-        """Put one party's labels into the order of its table, each with its ID or row."""
-        name = self.setup.job.parties[number - 1].name
-        table, labels = self.tables[name], labelling.read(party)
-        rows = np.arange(len(labels)) if self.aligned is None else self.aligned.alignments[name].rows
-        order = np.argsort(rows, kind="stable")
-        own_rows = rows[order].tolist()
-        cells = None if table.table is None else table.table.id_cells
-        keys: list[object] = [row + 1 for row in own_rows] if cells is None else [cells[row] for row in own_rows]
-        key_name = self.setup.job.data.id or "row"
-        return PartyLabels(party=name, key_name=key_name, keys=keys, labels=labels[order])
-
 
 def _find_common(found: Sequence[Finding]) -> Finding:
     """Return the common finding; parties that stayed to the end must agree to the last bit."""
@@ -386,62 +375,20 @@ def _join_runs(first: LocalRun[Any], second: LocalRun[Any]) -> LocalRun[Any]:
 
 
 def _make_result(setup: Setup, clustered: _Clustered, evaluation: Evaluation | None) -> Result:
-    job, explanation, finding = setup.job, clustered.explanation, clustered.finding
-    seeded = f"Made with seed {setup.seed}: reproducible, but anyone who knows the seed can remove every mask."
-    return Result(
-        name=job.name,
-        protocol=job.protocol.name,
-        variant=job.protocol.variant_in_words,
-        columns=job.columns,
-        centres=job.to_original(finding.centres),
-        rounds=finding.rounds,
-        parties=_list_traffic(job, clustered.run),
-        leakage=_list_learned(explanation),
-        withstands="" if explanation.card else explanation.leakage.withstands,
-        breaks_if=explanation.leakage.breaks_if,
-        transcript_sha256=None if setup.seed is None else clustered.run.transcript_sha256,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        cloister_version=version("cloister"),
-        fractional_bits=job.protocol.grid.fractional_bits
-        if explanation.fractional_bits is None
-        else explanation.fractional_bits,
-        ring_bits=explanation.ring_bits,
+    explanation, run = clustered.explanation, clustered.run
+    if setup.seed is not None:
+        seeded = f"Made with seed {setup.seed}: reproducible, but anyone who knows the seed can remove every mask."
+        explanation = replace(explanation, notes=(*explanation.notes, seeded))
+    names = [party.name for party in setup.job.parties]
+    return make_result(
+        setup.job,
+        explanation,
+        clustered.finding,
+        dict(zip(names, run.traffic.values(), strict=True)),
+        ran="simulated",
+        notes=explanation.notes,
+        transcript_sha256=None if setup.seed is None else run.transcript_sha256,
         seeded=setup.seed is not None,
         evaluation=evaluation,
-        network=None
-        if setup.network is None
-        else NetworkTime(model=setup.network, simulated_s=clustered.run.network_s or 0.0),
-        notes=explanation.notes if setup.seed is None else (*explanation.notes, seeded),
-        card=explanation.card,
-        cluster_records=finding.cluster_records,
-        cluster_records_noise=finding.cluster_records_noise,
-        released_records=finding.released_records,
-        curve=finding.curve,
-        codebooks=finding.codebooks,
+        network=None if setup.network is None else NetworkTime(model=setup.network, simulated_s=run.network_s or 0.0),
     )
-
-
-def _list_traffic(job: Job, run: LocalRun[Any]) -> tuple[PartyTraffic, ...]:
-    return tuple(
-        PartyTraffic(
-            name=party.name,
-            bytes_sent=traffic.bytes_sent,
-            bytes_received=traffic.bytes_received,
-            messages_sent=traffic.messages_sent,
-            messages_received=traffic.messages_received,
-            rounds_missed=traffic.steps_missed,
-        )
-        for party, traffic in zip(job.parties, run.traffic.values(), strict=True)
-    )
-
-
-def _list_learned(explanation: Explanation) -> tuple[Learned, ...]:
-    """Put the leakage table into words, one line per role and degree."""
-    flawed = explanation.card is not None and bool(explanation.card.flaw)
-    rows = []
-    for (role, learns), group in groupby(explanation.leakage.rows, key=lambda row: (row.role, row.learns)):
-        name = {"coordinator": f"the {explanation.middleman}", "party": "each party"}[role]
-        what = "; ".join(row.meaning for row in group)
-        rows.append(Learned(role=name, what=what, how=learns.in_words(flawed=flawed)))
-    note = f"public; see {explanation.leakage.source}"
-    return (*rows, Learned(role="everyone", what=explanation.public, how="exactly", note=note))

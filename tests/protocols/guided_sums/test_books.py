@@ -81,7 +81,7 @@ def test_the_books_reconcile_with_what_ran(dimensions, placement, unit, records,
         assert spent.rho == pytest.approx(expected, rel=1e-6)
         assert spent.epsilon <= epsilon
         leakage, budget = session.roles.leakage(session.agreed), session.settings.budget
-        card = make_card(spent, budget=budget, placement=placement, leakage=leakage, is_simulation=True)
+        card = make_card(spent, budget=budget, placement=placement, leakage=leakage, seeded=True)
         assert card.epsilon == spent.epsilon
         assert sum(release.rho for release in card.releases) == pytest.approx(expected, rel=1e-6)
     # Whatever had something of a record in it was charged, and nothing else was.

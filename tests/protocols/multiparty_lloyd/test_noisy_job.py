@@ -23,9 +23,10 @@ def private_job(**options):
 
 
 def test_the_card_says_what_ran_and_travels_with_the_result(tmp_path):
-    result = simulate(private_job(), sources=PARTS)
+    result = simulate(private_job(), sources=PARTS, evaluate=True)
     card = result.card
     assert card.private
+    assert simulate(private_job(), sources=PARTS).evaluation is None, "an exact loss only where it is asked for"
     assert 1.98 < card.epsilon <= 2.0
     assert (card.unit, card.neighbours, card.delta) == ("record", "one record added or removed", 1e-6)
     assert [release.name for release in card.releases][:1] == ["round 1: sums and counts of 3 clusters"]
@@ -33,7 +34,7 @@ def test_the_card_says_what_ran_and_travels_with_the_result(tmp_path):
     assert sum(release.rho for release in card.releases) == pytest.approx(card.releases[0].rho * 5)
     assert card.plain_words.startswith("Whatever someone does with this result, it is at most 7.3")
     assert "Each of the 3 parties adds a share; any 2 of them" in card.who_adds_noise
-    assert card.breaks_if.startswith("More colluding parties than was agreed, with the coordinator or without")
+    assert card.breaks_if.startswith("Two or more colluding parties, with the coordinator or without")
     assert card.breaks_if == result.breaks_if
     read = read_result(write_result(result, tmp_path / "r"))
     assert read.card == card

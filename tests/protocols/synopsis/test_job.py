@@ -54,7 +54,7 @@ def with_ledgers(job, folder, **options):
 
 
 def test_the_demo_job_is_private_and_finds_nearly_what_one_joint_table_gives():
-    result = simulate(load_setup(sample_folder("clinics") / "job.toml"))
+    result = simulate(load_setup(sample_folder("clinics") / "job.toml"), evaluate=True)
     assert result.protocol == "synopsis"
     assert result.centres.shape == (4, 4)
     assert 1.0 <= result.evaluation.ratio < 1.02
@@ -241,7 +241,9 @@ def test_k_is_chosen_and_the_result_says_how(tmp_path):
 def test_many_parties_run_and_the_report_stays_short():
     names = [f"client {i}" for i in range(200)]
     sources = {name: ORIGINAL[15 * i : 15 * i + 15] for i, name in enumerate(names)}
-    result = simulate(make_job(parties=tuple(JobParty(name=name) for name in names)), seed=1, sources=sources)
+    result = simulate(
+        make_job(parties=tuple(JobParty(name=name) for name in names)), seed=1, sources=sources, evaluate=True
+    )
     assert result.evaluation.ratio < 1.5
     text = render(result)
     assert "client 19 and 180 more" in text

@@ -69,7 +69,7 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_a_private_job_finds_nearly_what_one_joint_table_gives_within_its_budget(name):
     job = make_job(**MODELS[name])
-    result = run(job)
+    result = run(job, evaluate=True)
     assert result.protocol == "vertical"
     assert result.centres.shape == (3, len(job.columns))
     assert (result.centres >= 0).all()
@@ -232,7 +232,7 @@ def test_record_values_appear_nowhere(tmp_path, caplog):
 
 
 def test_the_sample_job_runs_as_it_is(tmp_path):
-    result = simulate(load_setup(write_customers(tmp_path)))
+    result = simulate(load_setup(write_customers(tmp_path)), evaluate=True)
     assert result.centres.shape == (4, 4)
     assert result.evaluation.ratio < 1.25
     assert 1.0 < result.card.epsilon < 2.5

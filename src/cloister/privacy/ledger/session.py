@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cloister.errors import LedgerError
 from cloister.privacy.ledger.cost import Cost
 from cloister.privacy.ledger.entries import Hold, Note, Settle, check_dataset, make_charge, price_release
 from cloister.privacy.ledger.ledger import Ledger, read_clock
@@ -131,6 +132,39 @@ class LedgerSession:
         self._forget_parents_payments()
         with self._lock:
             self._paid.update(planned)
+
+    def resume(self, releases: Iterable[Release], *, has_journal: bool) -> bool:
+        """Take over what this session paid in a process that was stopped; return whether it had paid.
+
+        Parameters
+        ----------
+        releases
+            What was paid with :meth:`charge_all`.
+        has_journal
+            Whether the journal of what was released under that payment is at hand: without it, noise would be drawn
+            again, and a second release must not go out under the first one's payment.
+
+        Raises
+        ------
+        LedgerError
+            If the session has paid, and there is no journal, or it has paid something else.
+        """
+        spent, planned = self.spent(), tuple(releases)
+        if spent == Cost():
+            return False
+        cost = Cost()
+        for release in planned:
+            cost = cost.plus(price_release(release))
+        if not has_journal or spent != cost:
+            raise LedgerError(
+                f"{self.ledger.path}: a session must be paid for once, by a role that still has its journal; this one "
+                "was paid for, and its journal is gone or is another's. What was charged stays charged. Run the job "
+                "again, in a new run."
+            )
+        self._forget_parents_payments()
+        with self._lock:
+            self._paid.update(planned)
+        return True
 
     def check_all(self, releases: Iterable[Release]) -> None:
         """Raise as :meth:`charge_all` would now, and write nothing. Others may spend in between."""

@@ -86,7 +86,8 @@ class Feddp(GuidedClustering[FeddpSettings]):
                 "traffic; no privacy is claimed for it."
             )
         elif idle > 0:
-            notes.append(f"{idle} of {len(settings.slots)} rounds were not needed and were filled with zeros.")
+            were = "was" if idle == 1 else "were"
+            notes.append(f"{idle} of {len(settings.slots)} rounds {were} not needed and {were} filled with zeros.")
         return tuple(notes)
 
     def forecast(self, job: Job, public: PublicInput, request: PlanRequest) -> Forecast:

@@ -234,7 +234,7 @@ def make_leakage(source: str, totals: str, agreement: Agreement[Any]) -> Leakage
     placement, twice = agreement.settings.placement, agreement.sums.double
     values = (
         ("statistics", "what is counted and summed over each single party's records", Learns.OWN),
-        ("totals", f"{totals}; read by the party that leads", Learns.NOISY),
+        ("totals", f"{totals} (read by the party that leads)", Learns.NOISY),
         ("centres", "the centres after each round and at the end, and how many records each has", Learns.NOISY),
     )
     return LeakageTable(

@@ -31,6 +31,8 @@ Variant = Literal[
     "naive", "masked-sum-count", "masked-centroid", "mask-noise-average", "average-mask-noise", "fastlloyd"
 ]
 NOISY: tuple[Variant, ...] = ("mask-noise-average", "average-mask-noise", "fastlloyd")
+AVERAGES: tuple[Variant, ...] = ("masked-centroid", "average-mask-noise")
+"""Centres are averages of the parties' own, not of all records."""
 Initialisation = Literal["sphere-packing", "random", "given"]
 StartBy = Literal["parties", "coordinator"]
 
@@ -341,7 +343,7 @@ LEAKAGE: dict[Variant, LeakageTable] = {
         "yyyyy",
         "oonny",
         "Semi-honest parties, each alone, learn nothing of the others beyond the centres after each round.",
-        "it is used for private data at all: the coordinator sees each party's sums.",
+        "Using it for private data at all: the coordinator sees each party's sums.",
     ),
     "masked-sum-count": _table("thesis table 5.2", "nnnnn", "ooyyy", _MASKS_HIDE, _MASKS_FALL),
     "masked-centroid": _table("thesis table 5.3", "nnnnn", "oonny", _MASKS_HIDE, _MASKS_FALL),

@@ -33,7 +33,7 @@ from cloister.privacy.release import NoiseDuty
 from cloister.protocol import Clustering, PublicInput, placeholder_directory
 from cloister.protocols import serverless
 from cloister.protocols.multiparty_lloyd import messages
-from cloister.protocols.multiparty_lloyd.agreement import Agreement, LloydSession
+from cloister.protocols.multiparty_lloyd.agreement import AVERAGES, Agreement, LloydSession
 from cloister.protocols.multiparty_lloyd.coordinator import coordinate
 from cloister.protocols.multiparty_lloyd.noise import NoisePlan
 from cloister.records import IntArray
@@ -60,7 +60,12 @@ def forecast_rounds(
         traffic=traffic,
         round_noise=round_noise,
         placements=() if noise is None else _compare(protocol, job, _place(agreed, noise, traffic)),
-        advice=_advise(protocol.name, round_noise, flaw="" if noise is None else noise.flaw),
+        advice=_advise(
+            protocol.name,
+            round_noise,
+            flaw="" if noise is None else noise.flaw,
+            averages=agreement.variant in AVERAGES,
+        ),
         middleman=agreed.middleman,
     )
 
@@ -87,13 +92,13 @@ def _estimate_noise(noise: NoisePlan, records: int) -> RoundNoise:
     return RoundNoise(records=records, centre_noise=noise.blur_centre(max(1.0, records / noise.clusters)))
 
 
-def _advise(protocol: str, noise: Sequence[RoundNoise], *, flaw: str) -> str:
+def _advise(protocol: str, noise: Sequence[RoundNoise], *, flaw: str, averages: bool) -> str:
     """Say what is not forecast, and what the noise means."""
     if not noise:
-        return (
-            f"{protocol} is exact: its centres are those of k-means from the same start, and nothing here is "
-            "differentially private."
-        )
+        centres = "those of Lloyd's algorithm on one joint table, from the same start"
+        if averages:
+            centres = "averages of the parties' own centres, which are not those of k-means on one joint table"
+        return f"{protocol} has no noise: its centres are {centres}, and nothing here is differentially private."
     if flaw:
         return f"For reproduction only: the guarantee as published does not hold. {flaw}"
     unusable = [case.records for case in noise if case.centre_noise > STEADY]

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
-from msgspec.structs import replace as replace_fields
 
 from cloister.audit import JobUnderAudit
 from cloister.audit.attack import make_identities
@@ -23,10 +22,26 @@ from cloister.privacy.books import Charges
 from cloister.privacy.card import Circumstances, PrivacyCard
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.units import LeakageTable
-from cloister.protocol import CardMaker, Clustering, Explanation, Finding, OwnInput, PublicInput, placeholder_directory
+from cloister.protocol import (
+    CardMaker,
+    Clustering,
+    Explanation,
+    Finding,
+    OwnInput,
+    PublicInput,
+    ToldRounds,
+    placeholder_directory,
+)
 from cloister.protocols import serverless
 from cloister.protocols.multiparty_lloyd import messages
-from cloister.protocols.multiparty_lloyd.agreement import LEAKAGE, Agreement, LloydSession, Variant, make_terms
+from cloister.protocols.multiparty_lloyd.agreement import (
+    AVERAGES,
+    LEAKAGE,
+    Agreement,
+    LloydSession,
+    Variant,
+    make_terms,
+)
 from cloister.protocols.multiparty_lloyd.attack import attack_rounds, make_harmless
 from cloister.protocols.multiparty_lloyd.coordinator import Outcome, coordinate
 from cloister.protocols.multiparty_lloyd.noise import NoisePlan, plan_noise
@@ -50,6 +65,8 @@ from cloister.wire import Codec
 
 class LloydClustering(Clustering[LloydSession]):
     """Rounds of Lloyd's algorithm on sums over all parties, around a coordinator or in a ring; by default exact."""
+
+    Told = ToldRounds
 
     def name_variant(self, job: Job) -> Variant:
         """Return which of the papers' protocols a job runs."""
@@ -121,16 +138,21 @@ class LloydClustering(Clustering[LloydSession]):
         table, noise, double = LEAKAGE[agreement.variant], agreement.noise, agreement.masks == "double"
         if noise is not None:
             placement, middleman = noise.placement, agreed.middleman
-            withstands = placement.withstands(masked_twice=double, middleman=middleman)
-            return replace(table, withstands=withstands, breaks_if=placement.breaks_if(masked_twice=double))
+            return replace(
+                table,
+                withstands=placement.withstands(masked_twice=double, middleman=middleman),
+                breaks_if=placement.breaks_if(masked_twice=double, middleman=middleman),
+            )
         if not double:
             return table
-        some, least = f"{agreement.colluding_max} of the {agreement.parties} parties", agreement.members_min
+        most, parties = agreement.colluding_max, agreement.parties
+        some = "any one" if most == 1 else f"up to {most}"
+        colluding = "Two or more colluding parties" if most == 1 else f"More than {most} colluding parties"
         return replace(
             table,
-            withstands=f"An active {agreed.middleman} together with up to {some} learns nothing of the others beyond "
-            f"one exact sum a round, over at least {least} parties.",
-            breaks_if=f"More than {some}, with the {agreed.middleman} or without. {_EXACT}",
+            withstands=f"An active {agreed.middleman} together with {some} of the {parties} parties learns nothing of "
+            f"the others beyond one exact sum a round, over at least {agreement.members_min} parties.",
+            breaks_if=f"{colluding}, with the {agreed.middleman} or without. {_EXACT}",
         )
 
     # --- roles
@@ -251,7 +273,7 @@ class MaskNoiseAverage(LloydClustering):
         )
 
 
-_EXACT = "And all parties but one in a sum: what they leave of it is the last one's."
+_EXACT = "Also all parties but one in a sum: what they leave of it is the last one's."
 
 
 def _choose_masks(options: LloydOptions, parties: int) -> dict[str, Any]:
@@ -281,7 +303,7 @@ def _fill_card(
     declared_records = job.data.records
     records = declared_records if counts is None else float(counts.sum())
     fewest = min(map(len, outcome.members))
-    card = make_card(
+    return make_card(
         Circumstances(
             estimated_records=records,
             records_noise=None if counts is None else len(counts) ** 0.5 * (plan.count_noise or 0.0),
@@ -289,22 +311,18 @@ def _fill_card(
             centre_noise=None if records is None else plan.blur_centre(max(1.0, records / plan.clusters)),
             parties_in_sum=fewest,
             flaw=plan.flaw,
+            reserved_delta=job.budget.delta - plan.budget.delta,
         )
     )
-    # The delta reserved for the approximation of joint noise counts as spent.
-    allowed = job.budget.delta
-    return replace_fields(card, delta=card.delta + allowed - card.budget_delta, budget_delta=allowed)
 
 
 def _write_notes(job: Job, agreement: Agreement) -> tuple[str, ...]:
     notes, noise = [], agreement.noise
-    if noise is not None and noise.flaw:
-        notes.append(f"This reproduces a published text whose guarantee does not hold. {noise.flaw}")
     if noise is not None and job.data.records is not None:
         notes.append(f"The number of records, {job.data.records:,}, was declared public by the job: it is not hidden.")
     if noise is None:
         notes.append("Sums and centres are exact: nothing here is differentially private.")
-    if agreement.variant in ("masked-centroid", "average-mask-noise"):
+    if agreement.variant in AVERAGES:
         notes.append(
             "The centres are averages of the parties' local centres, weighted equally whatever their size (thesis 5.4)."
         )

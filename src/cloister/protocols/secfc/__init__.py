@@ -37,10 +37,10 @@ who holds which record                      yes          yes
 centres                                     no           if revealed
 ==========================================  ===========  ================
 
-Breaks if (``BREAKS_IF``): the coordinator alone has all records up to an isometry after about d / (k - 1) rounds,
+Breaks if (``describe_break``): the coordinator alone has all records up to an isometry after about d / (k - 1) rounds,
 and with any one client's help all records as they are. A test does both. More than t clients can read parts of records.
 What is proved: docs/proofs/secfc.md and lagrange-sharing.md. What noise on centres protects, and what it does not:
-``NOISE_PROTECTS`` (:mod:`.leakage`).
+``describe_scope`` (:mod:`.leakage`).
 
 Dropouts: a client that is silent before rounds begin is out; its records stay in if it had shared all of them, and are
 left out if not. With membership private, all must share, or the session ends. Later, any n - (2l + 2t - 1) clients may

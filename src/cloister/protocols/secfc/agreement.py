@@ -60,7 +60,7 @@ class SecfcAgreement:
         Whether the clients reveal the final centres to each other at the end.
     budget
         What noise on the revealed sums may cost; None reveals them exactly. What it promises is less than a
-        differentially private protocol does: :data:`~cloister.protocols.secfc.leakage.NOISE_PROTECTS`.
+        differentially private protocol does: :func:`~cloister.protocols.secfc.leakage.describe_scope`.
     union
         Membership privacy (section 6, appendix B): every client shares a row for each record of the union, zeros where
         it does not hold it. No record may be held by two.

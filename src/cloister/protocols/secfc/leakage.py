@@ -9,13 +9,13 @@ from __future__ import annotations
 from cloister.privacy.units import LeakageTable, Learns, Row
 from cloister.protocols.secfc.agreement import SecfcAgreement
 
-BREAKS_IF = (
+_BREAKS_IF = (
     "The coordinator alone learns every distance between a record and a centre: after about d / (k - 1) rounds it has "
     "all records up to one rotation, reflection and shift. Outliers, duplicates and groups of records are visible, and "
     "with few columns the grid of the coordinates may also give the rotation away. With the help of any one client, "
-    "whose records fix the rotation, it gets every record of every client. More than t clients together can read parts "
-    "of records, and l + t of them can read all records. Revealed centres are means: that of a cluster of one record "
-    "is the record, and all clients learn it. Nothing is promised against roles that do not follow the protocol."
+    "whose records fix the rotation, it gets every record of every client. {readers}Revealed centres are means: that "
+    "of a cluster of one record is the record, and all clients learn it. Nothing is promised against roles that do not "
+    "follow the protocol."
 )
 
 HOLDERS_BREAK = (
@@ -24,15 +24,6 @@ HOLDERS_BREAK = (
 )
 """What an alignment before the session adds to this."""
 
-NOISE_PROTECTS = (
-    "The labels are exact and follow from all records: nothing about them, and so the result as a whole, is "
-    "differentially private. What the noise does: to up to t clients, which know the labels of all rounds, the "
-    "revealed centres would be about as likely (within the stated epsilon and delta) if any one record had another "
-    "value that leaves all these labels as they are. The coordinator knows the noise; it does not see the centres."
-)
-"""What noise on revealed centres promises and what it does not; for the card."""
-
-WHO_ADDS_NOISE = "The coordinator codes the noise as records are coded; up to t clients learn nothing of it."
 
 _MEANINGS = {
     "distances": "the distance of every record to every centre, in every round",
@@ -44,6 +35,36 @@ _MEANINGS = {
     "holders": "which client holds which record, by its index",
     "centres": "the final centres",
 }
+
+
+def describe_break(agreement: SecfcAgreement) -> str:
+    """Which coalition reads what."""
+    some, all_of_it = agreement.privacy + 1, agreement.privacy + agreement.segments
+    readers = f"Any {all_of_it} clients together can read all records. "
+    if all_of_it > some:
+        readers = f"Any {some} clients together can read parts of records, and any {all_of_it} all of them. "
+    said = _BREAKS_IF.replace("{readers}", readers)
+    return f"{said} {HOLDERS_BREAK}" if agreement.union else said
+
+
+def describe_scope(agreement: SecfcAgreement) -> str:
+    """What noise on revealed centres promises and what it does not; for the card."""
+    return (
+        "The labels are exact and follow from all records: they, and so the result as a whole, are not differentially "
+        f"private. What the noise does: to {name_colluding(agreement)}, with the labels of all rounds known, the "
+        "revealed centres are about as likely (within the stated epsilon and delta) as if any one record had another "
+        "value that leaves all these labels as they are. The coordinator knows the noise; it does not see the centres."
+    )
+
+
+def describe_who_adds_noise(agreement: SecfcAgreement) -> str:
+    """Say it in a sentence."""
+    return f"The coordinator codes the noise as records are coded: it stays hidden from {name_colluding(agreement)}."
+
+
+def name_colluding(agreement: SecfcAgreement) -> str:
+    """Name the clients that may put together what they have."""
+    return "any one client" if agreement.privacy == 1 else f"up to {agreement.privacy} clients together"
 
 
 def describe_leakage(agreement: SecfcAgreement) -> LeakageTable:
@@ -79,9 +100,11 @@ def describe_leakage(agreement: SecfcAgreement) -> LeakageTable:
         for role in learns
         for value, meaning in _MEANINGS.items()
     )
-    breaks_if = f"{BREAKS_IF} {HOLDERS_BREAK}" if agreement.union else BREAKS_IF
-    withstands = (
-        f"Semi-honest clients, up to {agreement.privacy} together, learn nothing of the others' records beyond what is "
-        "exact above. The coordinator alone, semi-honest, learns what is exact above."
+    together = "each alone" if agreement.privacy == 1 else f"up to {agreement.privacy} together"
+    return LeakageTable(
+        source="docs/proofs/secfc.md",
+        rows=rows,
+        withstands=f"Semi-honest clients, {together}, learn nothing of the others' records beyond what is listed "
+        "above. The coordinator alone, semi-honest, learns what is listed above.",
+        breaks_if=describe_break(agreement),
     )
-    return LeakageTable(source="docs/proofs/secfc.md", rows=rows, withstands=withstands, breaks_if=breaks_if)

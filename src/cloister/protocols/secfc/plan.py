@@ -19,7 +19,7 @@ from cloister.protocols.secfc import messages
 from cloister.protocols.secfc.agreement import Coding, SecfcAgreement
 from cloister.protocols.secfc.coordinator import coordinate_secfc
 from cloister.protocols.secfc.layout import Layout
-from cloister.protocols.secfc.leakage import NOISE_PROTECTS, WHO_ADDS_NOISE, describe_leakage
+from cloister.protocols.secfc.leakage import describe_leakage, describe_scope, describe_who_adds_noise, name_colluding
 from cloister.roles import Message
 from cloister.wire import Array
 
@@ -31,17 +31,14 @@ def forecast_secfc(agreement: SecfcAgreement, records: int, *, guessed: bool) ->
     coding = agreement.choose_coding(records)
     field = "one prime, 2^61 - 1" if coding.field.residues == 1 else "two primes below 2^61"
     advice = (
-        "secfc is exact: its centres are those of k-means from the same start, and nothing here is differentially "
-        "private."
+        f"secfc has no noise: its centres are those of Lloyd's algorithm on one joint table, rounded to {coding.bits} "
+        "bits per coordinate, and nothing here is differentially private."
     )
     if agreement.budget is not None:
-        advice = (
-            "Labels are exact, revealed centres carry noise, and the result as a whole is not differentially private. "
-            f"{NOISE_PROTECTS}"
-        )
+        advice = describe_scope(agreement)
     return Forecast(
         leakage=describe_leakage(agreement),
-        who_adds_noise=None if agreement.budget is None else WHO_ADDS_NOISE,
+        who_adds_noise=None if agreement.budget is None else describe_who_adds_noise(agreement),
         warnings=() if agreement.budget is None else Aggregator.warnings,
         rounds_max=agreement.rounds_max,
         traffic=measure_secfc(agreement, records),
@@ -59,8 +56,8 @@ def describe_code(agreement: SecfcAgreement) -> str:
     """Say how many clients may collude, and how many may be silent."""
     spare = agreement.parties - agreement.replies
     return (
-        f"Up to {agreement.privacy} of {agreement.parties} clients together learn nothing of the others' records from "
-        f"their shares; {spare} may be silent in a round."
+        f"Shares tell {name_colluding(agreement)} nothing of the others' records; "
+        f"{spare or 'no client'} may be silent in a round."
     )
 
 

@@ -19,6 +19,7 @@ SEMI_HONEST = (
     "columns."
 )
 """Said in these words on the card, in SECURITY.md and in docs/proofs/collective-keys.md."""
+_RELAY = "The relay alone, semi-honest, learns nothing."
 _MEANINGS = {
     "columns": "the columns of each single party, and which records are in which of its cells",
     "sums": "counts and sums of clusters, and the joint histogram, without noise",
@@ -41,25 +42,23 @@ def describe_leakage(agreement: VerticalAgreement) -> LeakageTable:
         for value, meaning in _MEANINGS.items()
     )
     withstands, breaks_if = _describe_claim(agreement), describe_break(agreement)
-    return LeakageTable(source=SOURCE, rows=rows, withstands=withstands, breaks_if=breaks_if)
+    limit = find_replacement_epsilon(agreement.settings)
+    return LeakageTable(source=SOURCE, rows=rows, withstands=withstands, breaks_if=breaks_if, limit=limit)
 
 
 def _describe_claim(agreement: VerticalAgreement) -> str:
     """Who may collude, in the semi-honest model that is proved."""
-    beyond = "beyond what is exact above" if agreement.settings.is_exact else LIMIT
+    exact, threshold = agreement.settings.is_exact, agreement.threshold
+    beyond = "beyond what is exact above" if exact else LIMIT
     if agreement.model == "two-party":
-        who = "The two semi-honest parties, each alone,"
-    elif agreement.model == "server-aided":
-        who = "Semi-honest parties, without the computing party or without the key holder,"
-    elif agreement.threshold is None:
-        who = "Semi-honest parties, as many as the noise allows,"
-        if not agreement.settings.is_exact:
-            who = f"Semi-honest parties, up to {agreement.settings.placement.colluding_max} of them together,"
-    else:
-        who = f"Semi-honest parties, without the computing party or with fewer than {agreement.threshold} key holders,"
-        if not agreement.settings.is_exact:
-            who += f" and up to {agreement.settings.placement.colluding_max} of them together,"
-    return f"{who} learn nothing of the others {beyond}. The relay alone, semi-honest, learns nothing."
+        return f"Either party, semi-honest, learns nothing of the other {beyond}. {_RELAY}"
+    most = agreement.parties - 1 if exact else agreement.settings.placement.colluding_max
+    who = "each alone" if most == 1 else f"up to {most} of them together"
+    if agreement.model == "server-aided":
+        who = "without the computing party or without the key holder"
+    elif threshold is not None and most > 1:
+        who += f", without the computing party or with fewer than {threshold} key holders"
+    return f"Semi-honest parties, {who}, learn nothing of the others {beyond}. {_RELAY}"
 
 
 def describe_break(agreement: VerticalAgreement) -> str:
@@ -92,7 +91,9 @@ def _describe_noise_break(agreement: VerticalAgreement) -> str:
     placement = agreement.settings.placement
     if agreement.settings.is_exact or placement.colluding_max >= placement.parties - 1:
         return ""
-    return f"More than {placement.colluding_max} parties that reveal their noise to each other leave too little of it. "
+    most = placement.colluding_max
+    who = "Two or more" if most == 1 else f"More than {most}"
+    return f"{who} parties that reveal their noise to each other leave too little of it. "
 
 
 def find_replacement_epsilon(settings: Settings) -> float | None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import msgspec
+import numpy as np
 
 from cloister.audit import JobUnderAudit
 from cloister.audit.attack import make_identities
@@ -41,7 +42,6 @@ from cloister.protocols.vertical.leakage import (
     describe_labels,
     describe_leakage,
     describe_who_adds_noise,
-    find_replacement_epsilon,
 )
 from cloister.protocols.vertical.messages import CODEC
 from cloister.protocols.vertical.noise import ChargedFlood
@@ -176,6 +176,17 @@ class Vertical(Clustering[VerticalSession]):
             return None
         return open_label_session(job, directory, public, finding, records=count_aligned(job, public, least=1))
 
+    def label_relay(self, job: Job, directory: tuple[bytes, ...], public: PublicInput) -> LabelSession | None:
+        """Return that session as the relay knows it: with how many centres and cells there are, and zeros for them."""
+        agreed = self.agree(job, directory, public)
+        settings = agreed.agreement.settings
+        books = tuple(
+            CellBook(columns=columns, cells=((0.0,) * len(columns),) * settings.cells_of(holder))
+            for holder, columns in enumerate(agreed.encrypted_columns)
+        )
+        unknown = Finding(centres=np.zeros((job.k, len(job.columns))), rounds=0, codebooks=books)
+        return self.label_session(job, directory, public, unknown)
+
     def forecast(self, job: Job, public: PublicInput, request: PlanRequest) -> Forecast:
         """Forecast what a job would do, cost and find."""
         public = replace(public, records=require_records(request))
@@ -285,15 +296,11 @@ def _amend_card(
             liars=(_COMPUTING,),
         )
     )
-    replaced = find_replacement_epsilon(settings)
-    assert replaced is not None
     budget = settings.noise_budget
     return msgspec.structs.replace(
         card,
         neighbours=f"{VALUES_CHANGED}; all parties know from the alignment that it is there. For one record added or "
         f"removed epsilon is {budget.epsilon:.4g}, as the job's budget says",
-        epsilon=replaced,
-        budget_epsilon=replaced,
         how_composed=f"{card.how_composed}. Of delta, {agreement.rare_delta:.2g} is for what no noise covers: floods "
         "that show something of an error, and bounds on errors that fail",
         who_adds_noise=describe_who_adds_noise(settings.placement),
