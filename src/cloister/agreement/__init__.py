@@ -1,11 +1,10 @@
 """What organisations agree on before a session, and what each can prove of it afterwards.
 
-Reading order: ``peers`` (who is at the other end of a connection), ``terms`` (what a party is about to agree to),
-``consent`` (it agrees), ``record`` (what it can prove of a session), ``verify`` (the proof).
+Reading order: ``terms`` (what a party is about to agree to), ``consent`` (it agrees), ``record`` (what it can prove of
+a session), ``verify`` (the proof).
 """
 
 from cloister.agreement.consent import Consent, check_consent, give_consent, read_consent, use_consent, write_consent
-from cloister.agreement.peers import check_peer, find_role
 from cloister.agreement.record import (
     Consented,
     FileHash,
@@ -34,11 +33,9 @@ __all__ = [
     "Terms",
     "Verification",
     "check_consent",
-    "check_peer",
     "commit",
     "describe_terms",
     "encode_session",
-    "find_role",
     "give_consent",
     "open_ledger",
     "read_consent",

@@ -16,12 +16,12 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
-from cloister.agreement.peers import read_major
 from cloister.credentials.files import read_public, replace_file
 from cloister.credentials.statements import job_consent_statement
 from cloister.crypto import Identity, is_signed, read_fingerprint, write_fingerprint
 from cloister.errors import CredentialsError, PolicyError
 from cloister.job import Job
+from cloister.runtime.remote.greeting import read_major
 
 VERSION = 1
 DIGEST, RUN = r"\A[0-9a-f]{64}\Z", r"\A(?:[0-9a-f]{32})?\Z"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from cloister.agreement import LedgerOutlook, Terms
     from cloister.job import Setup
+    from cloister.privacy.units import Noisy
     from cloister.protocol import PublicInput
 
 CONSENT_SUFFIX = ".consent"
@@ -37,15 +38,16 @@ def join(
     yes: Annotated[bool, typer.Option("--yes", help="Agree without being asked.")] = False,
 ) -> None:
     """Show what a job between organisations asks of us, and agree to one run of it. Sends and spends nothing."""
-    from cloister.agreement import describe_terms, find_role, give_consent, write_consent
+    from cloister.agreement import describe_terms, give_consent, write_consent
     from cloister.credentials import find_keys, load_keys
+    from cloister.deployment.keys import find_role
     from cloister.job import COORDINATOR
     from cloister.jobfile import load_job, load_party_setup
     from cloister.protocol import read_public_input
     from cloister.report.layout import make_console
 
     job, held = load_job(job_file), load_keys(find_keys(keys))
-    party = find_role(job, held.public.identity)
+    party = find_role(job, held)
     if party == COORDINATOR:
         raise ConfigError("a party must use its own keys; these are the coordinator's, which has nothing to agree to.")
     setup = load_party_setup(job_file, party, own)
@@ -66,6 +68,7 @@ def find_consent(job_file: Path, party: str) -> Path:
 
 def print_terms(terms: Terms, setup: Setup, console: Console) -> None:
     """Print what a party is about to agree to."""
+    from cloister.planning.plan import value_noise
     from cloister.report.layout import print_line
 
     job = terms.job
@@ -78,8 +81,9 @@ def print_terms(terms: Terms, setup: Setup, console: Console) -> None:
         print_line(console, sentence)
     _print_people(terms, console)
     _print_columns(terms, console)
-    _print_leakage(terms, console)
-    _print_budget(terms, console)
+    noisy = value_noise(terms.runs, _find_epsilon(terms), seeded=setup.seed is not None)
+    _print_leakage(terms, noisy, console)
+    _print_budget(terms, noisy, console)
     _print_own(terms, setup, console)
 
 
@@ -116,39 +120,45 @@ def _print_columns(terms: Terms, console: Console) -> None:
         )
 
 
-def _print_leakage(terms: Terms, console: Console) -> None:
+def _print_leakage(terms: Terms, noisy: Noisy, console: Console) -> None:
     from cloister.privacy.card import UNPROVED
     from cloister.report.layout import make_table, print_heading, print_line, print_table
 
     print_heading(console, "Who would learn what")
     table = make_table("who", "learns", "what", left=3)
-    flawed = bool(terms.runs.protocol.flaw)
     previous = ""
     for (role, how), rows in groupby(terms.leakage.rows, key=lambda row: (row.role, row.learns)):
         name = {"coordinator": "the coordinator", "party": "each party"}[role]
-        table.add_row("" if role == previous else name, how.in_words(flawed=flawed), "\n".join(r.meaning for r in rows))
+        table.add_row("" if role == previous else name, how.in_words(noisy), "\n".join(row.meaning for row in rows))
         previous = role
     print_table(console, table)
-    budget = terms.job.budget
-    claim = UNPROVED if flawed else terms.leakage.claim(None if budget is None else budget.epsilon)
+    claim = UNPROVED if terms.runs.protocol.flaw else terms.leakage.claim(_find_epsilon(terms))
     print_line(console, f"Withstands: {claim}")
     print_line(console, f"Breaks if: {terms.leakage.breaks_if}")
     print_line(console, f"Proved in {terms.leakage.source}.")
 
 
-def _print_budget(terms: Terms, console: Console) -> None:
+def _find_epsilon(terms: Terms) -> float | None:
+    budget, limit = terms.job.budget, terms.leakage.limit
+    return limit if budget is None or limit is not None else budget.epsilon
+
+
+def _print_budget(terms: Terms, noisy: Noisy, console: Console) -> None:
+    from cloister.planning.plan import explain_not_private
     from cloister.report.layout import print_heading, print_line
 
     print_heading(console, "What the result may reveal")
+    why_not = explain_not_private(noisy, _find_epsilon(terms))
+    if why_not:
+        print_line(console, why_not)
     budget = terms.job.budget
     if budget is None or terms.charges is None:
-        print_line(console, "Exact results: the job has no [budget], and nothing bounds what they reveal of a record.")
         return
     unit = {"record": "any one record", "client": "any one party's whole table"}.get(budget.unit.value, "anyone")
     print_line(console, f"Epsilon {budget.epsilon:g} at delta {budget.delta:g}, for {unit}, over all rounds together.")
     print_line(console, f"Noise: {terms.charges.placement.who_adds}")
     if terms.runs.protocol.flaw:
-        print_line(console, f"The guarantee does not hold. {terms.runs.protocol.flaw}")
+        print_line(console, terms.runs.protocol.flaw)
 
 
 def _print_own(terms: Terms, setup: Setup, console: Console) -> None:

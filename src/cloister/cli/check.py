@@ -132,20 +132,17 @@ def _read_keys(name: str) -> tuple[OwnKeys, str]:
 
 
 def _find_place(job: Job, held: OwnKeys) -> tuple[str, str]:
-    from cloister.agreement import find_role
+    from cloister.deployment.keys import find_role
 
-    role = find_role(job, held.public.identity)
+    role = find_role(job, held)
     return role, role
 
 
 def _find_peers(keys: str, peers: list[Path] | None, job: Job, role: str) -> tuple[dict[str, PublicKeyFile], str]:
     from cloister.credentials import find_keys, find_public_files
-    from cloister.job import COORDINATOR
+    from cloister.deployment.keys import list_peers
 
-    wanted = {COORDINATOR: job.coordinator.public_key}
-    if role == COORDINATOR:
-        wanted = {party.name: party.public_key for party in job.parties}
-    found = find_public_files(wanted, peers or [find_keys(keys).parent])
+    found = find_public_files(list_peers(job, role), peers or [find_keys(keys).parent])
     first = min(one.chain.valid_until for one in found.values())
     return found, f"of {', '.join(found)}, valid until {first:%Y-%m-%d}"
 
