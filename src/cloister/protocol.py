@@ -16,7 +16,7 @@ Public values come from the job and `PublicInput` alone, so every party computes
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Protocol, TypeVar
@@ -26,7 +26,7 @@ import numpy as np
 from msgspec import Meta, Struct
 
 from cloister.audit import JobUnderAudit
-from cloister.crypto import PUBLIC_KEY_BYTES, Entropy
+from cloister.crypto import PUBLIC_KEY_BYTES, Entropy, is_signed
 from cloister.data import open_table
 from cloister.errors import ConfigError, RemoteProtocolError
 from cloister.forecast.model import Forecast, PlanRequest
@@ -43,6 +43,7 @@ from cloister.roles import Coordinator, Party, PartyNumber, Seat
 from cloister.wire import Codec
 
 __all__ = [
+    "RESULT_VOTE",
     "SERVER",
     "CardMaker",
     "Clustering",
@@ -58,6 +59,7 @@ __all__ = [
     "StandIn",
     "ToldOutcome",
     "ToldRounds",
+    "Votes",
     "default_name",
     "find_protocol",
     "placeholder_directory",
@@ -143,6 +145,38 @@ class CardMaker(Protocol):
 
 # --- output -----------------------------------------------------------------------------------------------------------
 
+RESULT_VOTE = "guided sums result"
+"""What stands in front of everything that is signed as a vote on a result."""
+
+
+class Votes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The signatures of those who found the same result, over what the coordinator has seen, too.
+
+    Attributes
+    ----------
+    session
+        In which session.
+    statement
+        What they had in common: a hash over sealed boxes, never over what is in them.
+    members, signatures
+        Who signed, by their numbers; what, in the same order.
+    """
+
+    session: bytes
+    statement: bytes
+    members: tuple[int, ...]
+    signatures: tuple[bytes, ...]
+
+    def count(self, directory: Sequence[bytes]) -> int:
+        """Return how many of the parties with these identities have signed."""
+        if len(self.members) != len(self.signatures) or len(set(self.members)) != len(self.members):
+            return 0
+        return sum(
+            1 <= member <= len(directory)
+            and is_signed(signature, directory[member - 1], RESULT_VOTE, self.session, self.statement)
+            for member, signature in zip(self.members, self.signatures, strict=True)
+        )
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Finding:
@@ -160,6 +194,8 @@ class Finding:
         Where columns are split: the cells of each encrypted party.
     details
         The protocol's own record of the run, which `Clustering.explain` reads.
+    votes
+        On the result, where the protocol has some that may be shown.
     """
 
     centres: FloatArray = field(repr=False)
@@ -170,6 +206,7 @@ class Finding:
     curve: tuple[KChoice, ...] = ()
     codebooks: tuple[CellBook, ...] = ()
     details: Any = None
+    votes: Votes | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

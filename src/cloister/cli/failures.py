@@ -37,6 +37,7 @@ from cloister.errors import (
 P = ParamSpec("P")
 
 EXIT_REFUTED = 12  # not an error: an audit has done its job
+EXIT_FAILED_CHECK = 18  # cloister verify has done its job, too
 EXIT_UNEXPECTED = 70  # as in sysexits.h: an internal error
 EXIT_STOPPED = 130  # 128 + SIGINT
 _MEANINGS: dict[type[CloisterError], str] = {
@@ -65,6 +66,7 @@ EXIT_CODES_HELP = "\b\nExit codes:\n" + "\n".join(
             [
                 *((error.exit_code, meaning) for error, meaning in _MEANINGS.items()),
                 (EXIT_REFUTED, "an audit with --claim refuted the job's claim"),
+                (EXIT_FAILED_CHECK, "what a result says of its session is not so"),
             ]
         ),
         (EXIT_UNEXPECTED, "an unexpected error; CLOISTER_TRACEBACK=1 shows where"),

@@ -14,6 +14,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import TypeVar
 
 from cryptography import x509
@@ -45,16 +46,14 @@ _USES = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH)
 
 @dataclass(frozen=True, kw_only=True)
 class Chain:
-    """A certificate and those that issued it, up to a self-signed one.
+    """A certificate, and those that issued it.
 
     Attributes
     ----------
     pem
         All of them, in order, and nothing else.
-    root_pem
-        The last one: what TLS has to trust.
-    der
-        The first one, as TLS shows it.
+    first_pem, der
+        The first one. It is what TLS trusts at the other end, and what it shows there.
     key
         Its public key (DER), which must be that of whoever uses it.
     common_names, tls_name
@@ -64,7 +63,7 @@ class Chain:
     """
 
     pem: bytes
-    root_pem: bytes
+    first_pem: bytes
     der: bytes
     key: bytes
     common_names: tuple[str, ...]
@@ -127,8 +126,8 @@ def read_chain(pem: bytes, *, source: str) -> Chain:
     Raises
     ------
     CredentialsError
-        If they are not a P-256 certificate for TLS at both ends, followed by those that issued it, up to a self-signed
-        one. Dates are not checked here (`Chain.valid_from`).
+        If they are not a P-256 certificate for TLS at both ends, followed by those that issued it, if any. Dates are
+        not checked here (`check_dates`).
     """
     try:
         certificates = x509.load_pem_x509_certificates(pem)
@@ -166,14 +165,11 @@ def _find_faults(certificates: Sequence[x509.Certificate]) -> Iterator[str]:
     uses = _find(first, x509.ExtendedKeyUsage)
     if uses is not None and not set(_USES) <= set(uses):
         yield "the first certificate must be for TLS at both ends, server and client; it is not. Ask for both uses."
-    for one, issuer in zip(certificates, [*certificates[1:], certificates[-1]], strict=True):
+    for one, issuer in pairwise(certificates):
         try:
             one.verify_directly_issued_by(issuer)
         except Exception:  # of a damaged signature, key or name
-            yield (
-                "each certificate must be signed by the next, and the last by itself; one is not. Give the whole "
-                "chain, from the key's certificate to the authority's own."
-            )
+            yield "each certificate must be signed by the next; one is not. Put them in order, the key's own first."
     for issuer in certificates[1:]:
         basic = _find(issuer, x509.BasicConstraints)
         if basic is None or not basic.ca:
@@ -185,7 +181,7 @@ def _describe(certificates: Sequence[x509.Certificate]) -> Chain:
     pems = [one.public_bytes(Encoding.PEM) for one in certificates]
     return Chain(
         pem=b"".join(pems),
-        root_pem=pems[-1],
+        first_pem=pems[0],
         der=first.public_bytes(Encoding.DER),
         key=first.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo),
         common_names=tuple(str(name.value) for name in first.subject.get_attributes_for_oid(NameOID.COMMON_NAME)),

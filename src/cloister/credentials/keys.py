@@ -15,7 +15,6 @@ known, a damaged one, and one whose parts do not belong together are refused wit
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -26,13 +25,13 @@ import msgspec
 
 from cloister.credentials.certificates import Chain, find_public_key, read_chain
 from cloister.credentials.files import read_private, read_public
-from cloister.crypto import Identity, derive_key, is_signed, read_fingerprint, write_fingerprint
+from cloister.credentials.statements import certify, is_certified
+from cloister.crypto import Identity, derive_key, read_fingerprint, write_fingerprint
 from cloister.errors import ConfigError, CredentialsError
 
 VERSION = 1
 PRIVATE_SUFFIX, PUBLIC_SUFFIX = ".key", ".pub"
 _NAME_BYTES = 64  # of a name in a certificate
-_CERTIFICATE = "cloister certificate"
 
 
 class PrivateForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -146,31 +145,6 @@ class OwnKeys:
     journal_key: bytes = field(repr=False)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Credentials:
-    """What TLS needs at one end, as plain bytes.
-
-    Attributes
-    ----------
-    tls_key_pem, certificates_pem
-        Our own.
-    roots_pem
-        What the other ends' certificates must be signed by.
-    """
-
-    tls_key_pem: bytes = field(repr=False)
-    certificates_pem: bytes
-    roots_pem: bytes
-
-
-def make_credentials(own: OwnKeys, peers: Iterable[PublicKeyFile]) -> Credentials:
-    """Return what TLS needs to talk to these peers. It proves little: `check_peer` decides who is at the other end."""
-    roots = dict.fromkeys(peer.chain.root_pem for peer in peers)
-    return Credentials(
-        tls_key_pem=own.tls_key_pem, certificates_pem=own.public.certificates_pem, roots_pem=b"".join(roots)
-    )
-
-
 def check_name(name: str, source: str) -> None:
     """Raise :class:`CredentialsError` unless this can be the name of keys: of a file, and in a certificate."""
     if not (name.isprintable() and name == name.strip() and 1 <= len(name.encode()) <= _NAME_BYTES) or (
@@ -180,16 +154,6 @@ def check_name(name: str, source: str) -> None:
             f"{source}: the name of keys must be printable, at most {_NAME_BYTES} bytes long, without / and \\, and "
             "not begin with a dot; it is not. Choose another one."
         )
-
-
-def certify(identity: Identity, certificate_der: bytes) -> bytes:
-    """Sign a certificate: whoever shows it and holds its key acts for this identity."""
-    return identity.sign(_CERTIFICATE, hashlib.sha256(certificate_der).digest())
-
-
-def is_certified(signature: bytes, identity: bytes, certificate_der: bytes) -> bool:
-    """Return whether an identity signed a certificate."""
-    return is_signed(signature, identity, _CERTIFICATE, hashlib.sha256(certificate_der).digest())
 
 
 def write_certificate_fingerprint(certificate_der: bytes) -> str:

@@ -103,7 +103,8 @@ def take_certificate(path: Path, chain_file: Path, *, now: datetime | None = Non
     check_dates(chain.valid_from, chain.valid_until, now=now, source=str(chain_file))
     for tls_key in (form.next_tls_key, form.tls_key):
         if tls_key and find_public_key(tls_key.encode()) == chain.key:
-            form = replace(form, tls_key=tls_key, certificates=chain.pem.decode(), next_tls_key="")
+            awaited = "" if tls_key == form.next_tls_key else form.next_tls_key
+            form = replace(form, tls_key=tls_key, certificates=chain.pem.decode(), next_tls_key=awaited)
             return _store(form, path.parent, now=now, new=False)
     raise CredentialsError(
         f"{chain_file} must begin with the certificate of the last request; it is for another key. Have it issued from "

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from cloister.crypto import derive_key, make_entropy
+from cloister.credentials import derive_session
+from cloister.crypto import make_entropy
 from cloister.job import Job
 from cloister.protocol import PublicInput
 from cloister.protocols.align import Mode, Terms
@@ -24,7 +25,7 @@ def make_session_id(kind: str, *, run: bytes, seed: int | None) -> bytes:
     """Return the ID of one of a run's sessions; from a seed, the same as in a simulation."""
     if seed is not None:
         return make_entropy(_SEEDED[kind], seed=seed).bytes(RUN_BYTES)
-    return derive_key(run, "session of a run", kind)[:RUN_BYTES]
+    return derive_session(run, kind)
 
 
 def list_members(job: Job, kind: str) -> tuple[str, ...]:

@@ -12,8 +12,10 @@ from cloister.aggregation import Introduction, Masks, unpack_members
 from cloister.aggregation.messages import Answered, OpenTotal, RestoreMasks
 from cloister.aggregation.seed_agreement import Ready
 from cloister.crypto import Stream, derive_key
+from cloister.crypto.identity import SIGNATURE_BYTES
 from cloister.errors import DivergedError, LocalProtocolError, RemoteProtocolError
 from cloister.privacy.release import NoiseDuty, release
+from cloister.protocol import Votes
 from cloister.protocols.guided_sums.agreement import Agreement, release_of
 from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession, Result
 from cloister.protocols.guided_sums.leader import Leader
@@ -66,6 +68,8 @@ class GuidedParty:
         self._led = 0  # the last round that we stated something in; each has one question of ours
         self._result: GuidedFinding | None = None
         self._signatures = 0
+        self.votes: Votes | None = None
+        """On the result, once the session has finished."""
         self._finished = False
 
     @property
@@ -227,12 +231,20 @@ class GuidedParty:
         """Count the signatures on what we signed ourselves."""
         if self._answered != len(self._agreement.slots) + 1:
             raise RemoteProtocolError("a result must be signed before the end; it is not.")
+        members = unpack_members(request.members, self._agreement.settings.parties)
         self._signatures = count_signatures(
             request.signatures,
-            unpack_members(request.members, self._agreement.settings.parties),
+            members,
             link=self._link,
             session=self._seat.session,
             directory=self._agreement.directory,
+        )
+        places = range(0, len(request.signatures), SIGNATURE_BYTES)
+        self.votes = Votes(
+            session=self._seat.session,
+            statement=self._link,
+            members=members,
+            signatures=tuple(request.signatures[place : place + SIGNATURE_BYTES] for place in places),
         )
         self._finished = True
         return Ready()

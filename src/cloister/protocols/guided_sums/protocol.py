@@ -99,6 +99,7 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
             released_records=found.released_records,
             curve=found.curve,
             details=found,
+            votes=party.votes,
         )
 
     @abstractmethod

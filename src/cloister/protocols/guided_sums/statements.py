@@ -25,6 +25,7 @@ from cloister.crypto.identity import SIGNATURE_BYTES
 from cloister.crypto.sealing import TAG_BYTES, open_keyed, seal_keyed
 from cloister.crypto.stream import Context, encode_context
 from cloister.errors import CloisterError, LocalProtocolError, RemoteProtocolError
+from cloister.protocol import RESULT_VOTE
 from cloister.protocols.guided_sums.query import Ground, Idle, Query, Question, pose
 from cloister.roles import PartyNumber, Seat
 
@@ -182,7 +183,7 @@ def _hash(*context: Context) -> bytes:
 
 def sign_result(link: bytes, session: bytes, *, identity: Identity) -> bytes:
     """Sign the chain's last link: all questions and the result, as they were sealed."""
-    return identity.sign("guided sums result", session, link)
+    return identity.sign(RESULT_VOTE, session, link)
 
 
 @lru_cache(maxsize=4)  # once for all parties of a process
@@ -197,8 +198,6 @@ def count_signatures(
         )
     places = range(0, len(signatures), SIGNATURE_BYTES)
     return sum(
-        is_signed(
-            signatures[place : place + SIGNATURE_BYTES], directory[member - 1], "guided sums result", session, link
-        )
+        is_signed(signatures[place : place + SIGNATURE_BYTES], directory[member - 1], RESULT_VOTE, session, link)
         for member, place in zip(members, places, strict=True)
     )

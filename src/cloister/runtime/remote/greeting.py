@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from cloister import errors
+from cloister import credentials, errors
 from cloister.credentials import certify, is_certified, write_certificate_fingerprint
 from cloister.crypto import Context, Identity, is_signed, write_fingerprint
 from cloister.errors import RemoteProtocolError
@@ -175,7 +175,7 @@ def _check_revoked(identity: bytes, certificate: bytes, agreed: Agreed) -> None:
 
 def consent_statement(agreed: Agreed, run: bytes) -> tuple[Context, ...]:
     """Return what a party signs when it agrees to take part in a run of a job."""
-    return ("cloister consent", MAJOR, agreed.job, run)
+    return credentials.consent_statement(MAJOR, agreed.job, run)
 
 
 def done_statement(agreed: Agreed, run: bytes, session: bytes, outcome_sha256: bytes) -> tuple[Context, ...]:
