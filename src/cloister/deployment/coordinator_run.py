@@ -29,8 +29,9 @@ from cloister.privacy.samplers import Sampler
 from cloister.protocol import PublicInput, find_protocol
 from cloister.protocols.align import CODEC, Mode, coordinate
 from cloister.runtime.remote.greeting import Agreed
-from cloister.runtime.remote.hub import Hub, RemoteRun
+from cloister.runtime.remote.hub import Hub
 from cloister.runtime.remote.messages import Abandon, Consented, Ending, Facts, Finish, Over, Start
+from cloister.runtime.remote.steps import RemoteRun
 from cloister.runtime.resuming import Memory, guard_coordinator
 from cloister.sessions.assembly import open_session, seat_coordinator
 from cloister.wire import CoordinatorEndpoint

@@ -10,8 +10,7 @@ import pytest
 
 from cloister.crypto import SystemEntropy
 from cloister.errors import ConfigError
-from cloister.runtime.remote import grpc_client, messages, tls
-from cloister.runtime.remote import hub as hub_module
+from cloister.runtime.remote import admission, grpc_client, messages, tls
 from cloister.runtime.remote.channel import Channel, LostError
 from cloister.runtime.remote.chunks import CHUNK_BYTES
 from cloister.runtime.remote.greeting import OwnEnd
@@ -173,7 +172,7 @@ class SlowScript(ToyScript):
 
 
 def test_cut_links_are_taken_up_again_and_nothing_is_asked_twice(monkeypatch):
-    monkeypatch.setattr(hub_module, "_CONNECTIONS_MOST", 1000)
+    monkeypatch.setattr(admission, "_CONNECTIONS_MOST", 1000)
 
     async def main():
         hub, script = make_hub(deadlines=Deadlines(start_s=20.0, step_s=20.0)), SlowScript("north")

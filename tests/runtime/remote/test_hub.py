@@ -8,8 +8,8 @@ import pytest
 from cloister.credentials import write_certificate_fingerprint
 from cloister.crypto import SystemEntropy
 from cloister.errors import RemoteProtocolError, TooFewPartiesError
+from cloister.runtime.remote import admission, messages
 from cloister.runtime.remote import hub as hub_module
-from cloister.runtime.remote import messages
 from cloister.runtime.remote.channel import LostError
 from cloister.runtime.remote.hub import Deadlines
 from cloister.runtime.remote.messages import Ending, Refusal
@@ -263,7 +263,7 @@ def test_the_newer_connection_of_a_party_wins_and_only_if_it_proves_who_it_is():
 
 
 def test_a_party_that_calls_without_end_is_told_to_wait(monkeypatch):
-    monkeypatch.setattr(hub_module, "_CONNECTIONS_MOST", 3)
+    monkeypatch.setattr(admission, "_CONNECTIONS_MOST", 3)
 
     async def main():
         hub = make_hub()
@@ -278,8 +278,8 @@ def test_a_party_that_calls_without_end_is_told_to_wait(monkeypatch):
 
 
 def test_strangers_who_say_nothing_are_few_and_do_not_stay(monkeypatch):
-    monkeypatch.setattr(hub_module, "_STRANGERS_MOST", 5)
-    monkeypatch.setattr(hub_module, "_GREETING_S", 0.3)
+    monkeypatch.setattr(admission, "_STRANGERS_MOST", 5)
+    monkeypatch.setattr(admission, "_GREETING_S", 0.3)
 
     async def main():
         hub = make_hub()
