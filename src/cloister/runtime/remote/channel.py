@@ -65,7 +65,7 @@ class Channel:
         async with self._sending:
             if self.state is State.CLOSED:
                 raise LostError
-            for chunk in split(self.connection.send(message)):
+            for chunk in split(*self.connection.send(message)):
                 await self.stream.write(chunk)
 
     async def receive(self) -> LinkMessage:
