@@ -64,7 +64,7 @@ def _run(folder: Path, names: list[str], out: Path) -> None:
             started.append(_start(folder, "party", name, *address, *own, stdout=subprocess.DEVNULL))
         first = ("--own", f"{names[0]}.toml", "--out", str(out.resolve()), "--overwrite", "--yes")
         started.append(_start(folder, "party", names[0], *address, *first))
-        codes = [process.wait() for process in reversed(started)]  # of all of them, whoever fails first
+        codes = [process.wait() for process in reversed(started)]
         if any(codes):
             raise TooFewPartiesError("all four processes must end well; one did not, and says why above.")
     finally:

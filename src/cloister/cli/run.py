@@ -69,12 +69,20 @@ def demo(
     out: Annotated[Path, typer.Option(help="The result folder; an earlier result in it is replaced.")] = Path(
         "cloister-demo"
     ),
+    network: Annotated[
+        bool, typer.Option("--network", help="Four processes with keys and TLS, as between machines.")
+    ] = False,
 ) -> None:
     """Run the embedded example: three clinics, synthetic patients, no files needed."""
     from cloister.data import sample_folder
     from cloister.job import OwnSide
 
     job_file = sample_folder("clinics") / "job.toml"
+    if network:
+        from cloister.cli.network_demo import demo_network
+
+        demo_network(job_file, out)
+        return
     setup = read_setup(job_file)
     setup = replace(setup, own={name: OwnSide(data=side.data) for name, side in setup.own.items()})  # charges nobody
     parties = setup.job.parties

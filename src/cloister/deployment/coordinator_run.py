@@ -29,8 +29,9 @@ from cloister.privacy.samplers import Sampler
 from cloister.protocol import PublicInput, find_protocol
 from cloister.protocols.align import CODEC, Mode, coordinate
 from cloister.runtime.remote.greeting import Agreed
-from cloister.runtime.remote.hub import Hub, RemoteRun
+from cloister.runtime.remote.hub import Hub
 from cloister.runtime.remote.messages import Abandon, Consented, Ending, Facts, Finish, Over, Start
+from cloister.runtime.remote.steps import RemoteRun
 from cloister.runtime.resuming import Memory, guard_coordinator
 from cloister.sessions.assembly import open_session, seat_coordinator
 from cloister.wire import CoordinatorEndpoint
@@ -214,13 +215,13 @@ def earlier_facts(starts: Sequence[Start], kind: str) -> Facts | None:
     return next((start.facts for start in starts if start.kind == kind), None)
 
 
-def choose_ending(error: BaseException | None) -> Over | Abandon:
-    """Return what the parties are told at the end."""
+def choose_ending(error: BaseException | None, left: tuple[str, ...]) -> Over | Abandon:
+    """Return what the parties are told at the end; ``left`` are those who have left the run."""
     if error is None:
         return Over()
     if isinstance(error, EndedEarlyError):
         return Abandon(error.ending)
     if isinstance(error, TooFewPartiesError):
         missing: tuple[str, ...] = getattr(error, "missing", ())
-        return Abandon(Ending.MISSING if missing else Ending.TOO_FEW, missing)
+        return Abandon(Ending.MISSING, missing) if missing else Abandon(Ending.TOO_FEW, left)
     return Abandon(Ending.FAILED if isinstance(error, Exception) else Ending.STOPPED)

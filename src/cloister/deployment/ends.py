@@ -21,7 +21,7 @@ from cloister.crypto import Identity, SystemEntropy
 from cloister.deployment.coordinator_run import CoordinatorRun, choose_ending
 from cloister.deployment.party_run import Keep, PartyPlace, PartyRun
 from cloister.deployment.run_files import Begun, Confirmed, RunFiles
-from cloister.errors import ConfigError, PolicyError
+from cloister.errors import CloisterError, ConfigError, PolicyError
 from cloister.job import COORDINATOR, Setup
 from cloister.privacy.ledger import LedgerSession
 from cloister.protocol import SERVER, read_public_input
@@ -174,7 +174,7 @@ async def coordinate(
         raise
     finally:
         alive.cancel()
-        await hub.close(choose_ending(error))
+        await hub.close(choose_ending(error, hub.left))
         await server.stop()
         if files is not None:
             files.wipe()
@@ -295,8 +295,11 @@ async def participate(
     is_over = True
     try:
         await participant.work(own.resume)
-        if not own.is_complete:
+        try:
             await participant.take_part()
+        except CloisterError:
+            if not own.is_complete:  # otherwise it only wanted to say so
+                raise
         assert own.result is not None
         return own.result
     except UnreachableError:

@@ -8,8 +8,8 @@ import pytest
 from cloister.credentials import write_certificate_fingerprint
 from cloister.crypto import SystemEntropy
 from cloister.errors import RemoteProtocolError, TooFewPartiesError
+from cloister.runtime.remote import admission, messages
 from cloister.runtime.remote import hub as hub_module
-from cloister.runtime.remote import messages
 from cloister.runtime.remote.channel import LostError
 from cloister.runtime.remote.hub import Deadlines
 from cloister.runtime.remote.messages import Ending, Refusal
@@ -125,21 +125,21 @@ def test_a_party_that_drops_out_is_left_out(trouble):
         assert "a release must fit" in str(ends[2])
 
 
-def test_a_silent_party_costs_one_deadline_a_step():
+def test_a_silent_party_is_waited_for_once_until_it_is_heard_again():
     async def main():
-        hub = make_hub(deadlines=Deadlines(start_s=5.0, step_s=0.3))
+        hub = make_hub(deadlines=Deadlines(start_s=5.0, step_s=0.5))
         silent = HandParty(hub, "valley")
         await silent.greet()
         await silent.consent()
         parties = [join(hub, "north"), join(hub, "harbour")]
-        serving = asyncio.ensure_future(run_toy(hub, rounds=2))
+        serving = asyncio.ensure_future(run_toy(hub, rounds=50))
         assert isinstance(await silent.channel.receive(), messages.Start)
         await silent.channel.send(messages.Seated())
         outcome = await serving
         await asyncio.gather(*parties)
         return outcome.result.total, hub.left
 
-    assert run(main()) == (2 * (1 + 2), ("valley",))  # it did not confirm the end
+    assert run(main()) == (50 * (1 + 2), ("valley",))  # it did not confirm the end
 
 
 def test_a_reply_that_comes_too_late_is_not_taken_for_the_next_one():
@@ -263,7 +263,7 @@ def test_the_newer_connection_of_a_party_wins_and_only_if_it_proves_who_it_is():
 
 
 def test_a_party_that_calls_without_end_is_told_to_wait(monkeypatch):
-    monkeypatch.setattr(hub_module, "_CONNECTIONS_MOST", 3)
+    monkeypatch.setattr(admission, "_CONNECTIONS_MOST", 3)
 
     async def main():
         hub = make_hub()
@@ -278,8 +278,8 @@ def test_a_party_that_calls_without_end_is_told_to_wait(monkeypatch):
 
 
 def test_strangers_who_say_nothing_are_few_and_do_not_stay(monkeypatch):
-    monkeypatch.setattr(hub_module, "_STRANGERS_MOST", 5)
-    monkeypatch.setattr(hub_module, "_GREETING_S", 0.3)
+    monkeypatch.setattr(admission, "_STRANGERS_MOST", 5)
+    monkeypatch.setattr(admission, "_GREETING_S", 0.3)
 
     async def main():
         hub = make_hub()

@@ -9,7 +9,7 @@ import pytest
 
 from cloister.crypto import SystemEntropy
 from cloister.errors import BudgetError, RemoteProtocolError
-from cloister.runtime.remote import greeting, messages
+from cloister.runtime.remote import admission, greeting, messages
 from cloister.runtime.remote import hub as hub_module
 from cloister.runtime.remote import participant as participant_module
 from cloister.runtime.remote.channel import Channel, LostError
@@ -239,7 +239,7 @@ def test_waits_double_up_to_a_limit_and_are_spread():
 def test_the_end_of_a_stream_is_not_the_end_of_a_run(monkeypatch):
     """However often it is cut, the party comes back, and is asked what it had not answered; nothing is asked twice."""
 
-    monkeypatch.setattr(hub_module, "_CONNECTIONS_MOST", 1000)
+    monkeypatch.setattr(admission, "_CONNECTIONS_MOST", 1000)
 
     async def main():
         hub, scripts, streams = make_hub(), {name: ToyScript(name) for name in NAMES}, []

@@ -1,8 +1,10 @@
-"""One party as the coordinator sees it: what it has said, and what it is due to be told."""
+"""The parties as the coordinator sees them: what each has said, and what it is due to be told."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from cloister.runtime.remote import messages
@@ -36,6 +38,8 @@ class Member:
         What ends the run.
     has_left
         Whether it has withdrawn, or missed the end of a session.
+    is_away
+        Whether it has let a whole deadline pass and not been heard since: it is asked, and not waited for.
     frame_bytes
         How long frames are at most in that session.
     """
@@ -52,9 +56,15 @@ class Member:
     has_confirmed: bool = False
     ending: messages.Over | messages.Abandon | None = None
     has_left: bool = False
+    is_away: bool = False
     status: messages.Status | None = None
     frame_bytes: int = 0
     wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether it may still answer, as far as we know."""
+        return not (self.has_left or self.is_away)
 
     def begin(self, start: messages.Start, frame_bytes: int) -> None:
         """Put it into a session."""
@@ -105,3 +115,43 @@ class Member:
             return None
         is_open = self.request is not None and self.request.number > channel.connection.number
         return self.finish or (self.request if is_open else None)
+
+
+class Roster:
+    """All parties of a run, and what has happened that somebody waits for.
+
+    Attributes
+    ----------
+    members
+        By name, in the job's order.
+    is_started
+        Whether the run has begun: who leaves now has left for good.
+    changed
+        Set whenever a party was heard, came or went.
+    replies
+        What has come and was not taken yet.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.members = {name: Member(name=name) for name in names}
+        self.is_started = False
+        self.changed = asyncio.Event()
+        self.replies: deque[tuple[Member, messages.Reply | messages.Declined]] = deque()
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """Who has left the run."""
+        return tuple(name for name, member in self.members.items() if member.has_left)
+
+    async def wait(self) -> None:
+        """Wait until something has changed."""
+        self.changed.clear()
+        await self.changed.wait()
+
+    async def take_replies(self) -> list[tuple[Member, messages.Reply | messages.Declined]]:
+        """Wait until something has changed, unless there are replies; returns all there are."""
+        if not self.replies:
+            await self.wait()
+        taken = list(self.replies)
+        self.replies.clear()
+        return taken

@@ -89,7 +89,6 @@ class Participant:
         self._on_progress = on_progress
         self._jitter = Stream(entropy.bytes(32))
         self._worker = Worker(f"party {party}")
-        self._channel: Channel | None = None
         self._heard_s = 0.0
 
     async def take_part(self) -> None:
@@ -106,22 +105,16 @@ class Participant:
         """
         loop = asyncio.get_running_loop()
         self._heard_s, calls = loop.time(), 0
-        try:
-            while True:
-                before_s = self._heard_s
-                with suppress(LostError, TimeoutError):
-                    await self._call()
-                    return
-                calls = 1 if self._heard_s > before_s else calls + 1
-                if self._script.is_complete and calls >= _CALLS_WHEN_DONE:
-                    return
-                self._check_patience(loop.time() - self._heard_s)
-                await asyncio.sleep(self._draw_wait_s(calls))
-        except (RefusedError, _EndedError, UnreachableError):
-            raise
-        except BaseException:
-            await self._withdraw()
-            raise
+        while True:
+            before_s = self._heard_s
+            with suppress(LostError, TimeoutError):
+                await self._call()
+                return
+            calls = 1 if self._heard_s > before_s else calls + 1
+            if self._script.is_complete and calls >= _CALLS_WHEN_DONE:
+                return
+            self._check_patience(loop.time() - self._heard_s)
+            await asyncio.sleep(self._draw_wait_s(calls))
 
     async def work(self, call: Callable[..., Any], *args: Any) -> Any:
         """Do work of the script's in its thread."""
@@ -146,14 +139,6 @@ class Participant:
         most_s = min(_BACKOFF_MOST_S, _BACKOFF_FIRST_S * 2.0 ** min(calls - 1, 10))
         return most_s * (0.5 + 0.5 * float(self._jitter.uniform(1)[0]))
 
-    async def _withdraw(self) -> None:
-        """Tell the coordinator that we leave, if it can still hear us."""
-        if self._channel is not None:
-            with suppress(Exception):
-                async with asyncio.timeout(_FAREWELL_S):
-                    await self._channel.send(messages.Withdraw())
-                    await self._channel.close()
-
     # --- one connection -----------------------------------------------------------------------------------------------
 
     async def _call(self) -> None:
@@ -165,15 +150,10 @@ class Participant:
             async with asyncio.timeout(_CONNECT_S):
                 welcome = await self._greet(channel)
             self._heard_s = asyncio.get_running_loop().time()
-            self._channel = channel
             await self._talk(channel, welcome)
-        except (LostError, TimeoutError):
-            self._channel = None
-            raise
         finally:
-            if self._channel is None or channel.state.name == "CLOSED":
-                with suppress(LostError):
-                    await channel.close()
+            with suppress(LostError):
+                await channel.close()
 
     async def _greet(self, channel: Channel) -> messages.Welcome:
         challenge = await channel.receive()
@@ -211,6 +191,13 @@ class Participant:
             if reading.done():
                 reading.result()
             await working
+        except (LostError, TimeoutError, _EndedError):
+            raise
+        except BaseException:  # of our own, or we are stopped: said before the connection ends with its tasks
+            with suppress(LostError, TimeoutError):
+                async with asyncio.timeout(_FAREWELL_S):
+                    await channel.send(messages.Withdraw())
+            raise
         finally:
             for task in (reading, working):
                 task.cancel()
