@@ -134,6 +134,11 @@ class TestJoin:
 
 
 class TestCheck:
+    @pytest.fixture(autouse=True)
+    def _answer(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A coordinator that answers; tests/deployment tries real ones."""
+        monkeypatch.setattr("cloister.deployment.reach.reach_coordinator", lambda *_: "answers")
+
     def test_tries_everything_and_changes_nothing(self, invoke: Invoke, place: Path) -> None:
         before = {path: path.stat().st_mtime_ns for path in place.rglob("*")}
         tried = check(invoke)

@@ -114,7 +114,7 @@ class Organisations:
             name,
             self.make_end(name),
             address=address,
-            keep=lambda result, labels: kept.append(labels),
+            keep=lambda result, labels, sign: kept.append(labels),
         )
         return result, kept[-1]
 

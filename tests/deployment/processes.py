@@ -74,7 +74,7 @@ class Processes:
             command = ["serve", *shared, "--listen", f"127.0.0.1:{self.port}"]
         else:
             where = address or f"127.0.0.1:{self.port}"
-            own = ["--own", f"{name}.toml", "--out", f"result-{name}", "--overwrite"]
+            own = ["--own", f"{name}.toml", "--out", f"result-{name}", "--overwrite", "--yes"]
             command = ["party", *shared, *own, "--address", where]
         environment = {
             "XDG_DATA_HOME": str(self.folder / f"data-{name}"),

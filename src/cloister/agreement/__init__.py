@@ -4,7 +4,15 @@ Reading order: ``terms`` (what a party is about to agree to), ``consent`` (it ag
 a session), ``verify`` (the proof).
 """
 
-from cloister.agreement.consent import Consent, check_consent, give_consent, read_consent, use_consent, write_consent
+from cloister.agreement.consent import (
+    Consent,
+    OwnConsent,
+    check_consent,
+    give_consent,
+    read_consent,
+    use_consent,
+    write_consent,
+)
 from cloister.agreement.record import (
     Consented,
     FileHash,
@@ -27,6 +35,7 @@ __all__ = [
     "FileHash",
     "LedgerOpening",
     "LedgerOutlook",
+    "OwnConsent",
     "Part",
     "Record",
     "SessionFile",

@@ -7,6 +7,7 @@ get is a signature over the run (`cloister.credentials.consent_statement`).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version as version_of
 from pathlib import Path
@@ -57,6 +58,33 @@ class Consent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     given: str
     run: Annotated[str, Meta(pattern=RUN)] = ""
     signature: bytes = b""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnConsent:
+    """A party's consent to a job, in its file.
+
+    Attributes
+    ----------
+    path
+        Where it is.
+    identity, job, party
+        Whose it must be, and to what.
+    """
+
+    path: Path
+    identity: Identity
+    job: Job
+    party: str
+
+    def check(self, run: bytes) -> None:
+        """Raise :class:`PolicyError` unless it is good for a run; empty: for one that has not begun."""
+        consent = read_consent(self.path)
+        check_consent(consent, self.identity.public_bytes, self.job, self.party, run=run, source=str(self.path))
+
+    def use(self, run: bytes) -> None:
+        """Use it up for a run (`use_consent`)."""
+        use_consent(self.path, self.identity, self.job, self.party, run=run)
 
 
 def give_consent(identity: Identity, job: Job, party: str, *, now: datetime | None = None) -> Consent:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from cloister.columns import Column
 from cloister.errors import BudgetError, ConfigError
-from cloister.job import Job, JobParty, OwnSide, Setup, check_policy, find_policy
-from cloister.jobfile import load_policy
+from cloister.job import Job, JobParty, OwnSide, Setup
+from cloister.jobfile import check_own_policy
 from cloister.privacy.books import Charges
 from cloister.privacy.ledger import UNDECLARED, Ledger, LedgerSession
 from cloister.privacy.ledger.cost import Cost
@@ -111,9 +111,7 @@ def describe_terms(setup: Setup, party: str, public: PublicInput, *, records: in
     directory = tuple(one.public_key for one in job.parties)
     runs, protocol, why = resolve_protocol(job, _know_records(job, public, records))
     side = setup.own_side(party)
-    policy = find_policy(side)
-    if policy is not None:  # also for what runs instead
-        check_policy(load_policy(policy), runs, party, source=str(policy))
+    policy = check_own_policy(setup, party, runs)
     agreed = protocol.agree(runs, directory, _know_records(job, public, records))
     charges = protocol.charges(agreed)
     return Terms(

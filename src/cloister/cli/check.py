@@ -79,9 +79,10 @@ def check(
     records: Records = None,
 ) -> None:
     """Try what spends nothing before a job between organisations: files, keys, policy, table, ledger, reach."""
+    from cloister.deployment.reach import reach_coordinator
     from cloister.report.layout import make_console
 
-    failure = run_checks(job_file, keys, own, peers, address, records, console=make_console(), reach=None)
+    failure = run_checks(job_file, keys, own, peers, address, records, console=make_console(), reach=reach_coordinator)
     if failure is not None:
         raise typer.Exit(failure.exit_code)
 

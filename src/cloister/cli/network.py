@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cloister.job import Job, Setup
     from cloister.privacy.ledger import LedgerSession
     from cloister.report import Result
+    from cloister.report.folder import Sign
     from cloister.report.labels import PartyLabels
     from cloister.runtime.remote.hub import Deadlines
 
@@ -94,10 +95,17 @@ def party(
     out: Annotated[Path | None, typer.Option(help="The result folder; default: result-NAME.")] = None,
     deadline: Deadline = 600.0,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier result.")] = False,
+    consent: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What 'cloister join' has written; default: PARTY.consent beside the job."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Agree to every run of this job, without a consent.")] = False,
     anew: Anew = False,
     quiet: Quiet = False,
 ) -> None:
     """Take part in a job between organisations: calls the coordinator, and is never called."""
+    from cloister.agreement import OwnConsent
+    from cloister.cli.agree import find_consent
     from cloister.deployment import take_part
     from cloister.jobfile import load_job
     from cloister.report.folder import add_picture, check_destination, write_result
@@ -106,16 +114,18 @@ def party(
     from cloister.runtime.remote.hub import Deadlines
 
     job, errors = load_job(job_file), make_console(stderr=True)
-    role, end = _make_end(job, keys, peers, Deadlines(step_s=deadline))
+    role, end = _make_end(job, keys, peers, Deadlines(step_s=deadline), own)
     setup = _read_own_setup(job_file, job, role, own)
+    path = consent or find_consent(job_file, role)
+    agreed = None if yes else OwnConsent(path=path, identity=end.identity, job=job, party=role)
     folder = Path(f"result-{job.name}") if out is None else out
     check_destination(folder, overwrite=overwrite)
     ledgers: dict[str, LedgerSession] = {}
     granted: list[PartyLabels] = []
 
-    def keep(result: Result, labels: PartyLabels | None) -> None:
+    def keep(result: Result, labels: PartyLabels | None, sign: Sign | None) -> None:
         granted.extend([] if labels is None else [labels])
-        write_result(result, folder, overwrite=overwrite, labels=granted)
+        write_result(result, folder, overwrite=overwrite, labels=granted, sign=sign)
 
     with tell_if_stopped(ledgers, errors), show_progress(errors, quiet=quiet) as on_progress:
         result = take_part(
@@ -124,6 +134,8 @@ def party(
             end,
             address=address or _read_address(job),
             keep=keep,
+            consent=agreed,
+            contract=job_file.read_text(encoding="utf-8-sig"),
             anew=anew,
             on_progress=on_progress,
             on_table=None if quiet else report_clipped(job, errors),
@@ -141,16 +153,22 @@ def party(
         errors.print(f"cloister: {labels.file_name} is as private as the records of {role}.", soft_wrap=True)
 
 
-def _make_end(job: Job, keys: str, peers: list[Path] | None, deadlines: Deadlines) -> tuple[str, End]:
-    """Read our keys and the others' public files; return who we are in the job, and what we hold."""
+def _make_end(
+    job: Job, keys: str, peers: list[Path] | None, deadlines: Deadlines, own_side: Path | None = None
+) -> tuple[str, End]:
+    """Read our keys, the others' public files and what our policy revokes; return who we are, and what we hold."""
     from cloister.credentials import find_keys, find_public_files, load_keys
     from cloister.deployment.keys import find_role, list_peers, make_end
+    from cloister.job import OwnSide, find_policy
+    from cloister.jobfile import load_own_side, load_policy
 
     path = find_keys(keys)
     own = load_keys(path)
     role = find_role(job, own)
     found = find_public_files(list_peers(job, role), peers or [path.parent])
-    return role, make_end(job, own, found, deadlines=deadlines)
+    policy = find_policy(OwnSide() if own_side is None else load_own_side(own_side))
+    revoked = () if policy is None else load_policy(policy).revoked
+    return role, make_end(job, own, found, deadlines=deadlines, revoked=revoked)
 
 
 def _read_own_setup(job_file: Path, job: Job, role: str, own: Path | None) -> Setup:

@@ -60,9 +60,9 @@ def _run(folder: Path, names: list[str], out: Path) -> None:
         port = _read_port(serving.stdout)
         address = ("--address", f"127.0.0.1:{port}")
         for name in names[1:]:
-            own = ("--own", f"{name}.toml", "--out", f"result-{name}", "--quiet")
+            own = ("--own", f"{name}.toml", "--out", f"result-{name}", "--quiet", "--yes")
             started.append(_start(folder, "party", name, *address, *own, stdout=subprocess.DEVNULL))
-        first = ("--own", f"{names[0]}.toml", "--out", str(out.resolve()), "--overwrite")
+        first = ("--own", f"{names[0]}.toml", "--out", str(out.resolve()), "--overwrite", "--yes")
         started.append(_start(folder, "party", names[0], *address, *first))
         codes = [process.wait() for process in reversed(started)]
         if any(codes):

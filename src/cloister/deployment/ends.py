@@ -16,11 +16,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
+from cloister.agreement import OwnConsent
 from cloister.crypto import Identity, SystemEntropy
 from cloister.deployment.coordinator_run import CoordinatorRun, choose_ending
 from cloister.deployment.party_run import Keep, PartyPlace, PartyRun
 from cloister.deployment.run_files import Begun, Confirmed, RunFiles
-from cloister.errors import CloisterError, ConfigError
+from cloister.errors import CloisterError, ConfigError, PolicyError
 from cloister.job import COORDINATOR, Setup
 from cloister.privacy.ledger import LedgerSession
 from cloister.protocol import SERVER, read_public_input
@@ -187,6 +188,8 @@ def take_part(
     *,
     address: str,
     keep: Keep,
+    consent: OwnConsent | None = None,
+    contract: str = "",
     sources: Mapping[str, object] | None = None,
     anew: bool = False,
     on_progress: OnProgress | None = None,
@@ -207,6 +210,10 @@ def take_part(
         Where the coordinator listens.
     keep
         Keeps the result and its labels for good, before the journals are wiped.
+    consent
+        Its consent to the job, which the run uses up; None if its owner agrees to every run.
+    contract
+        The job's text as this party read it; with it there is a record of the run.
     sources
         Its table, and the public one, in place of files.
     anew
@@ -231,6 +238,8 @@ def take_part(
             end,
             address=address,
             keep=keep,
+            consent=consent,
+            contract=contract,
             sources=sources,
             anew=anew,
             on_progress=on_progress,
@@ -247,6 +256,8 @@ async def participate(
     *,
     address: str,
     keep: Keep,
+    consent: OwnConsent | None = None,
+    contract: str = "",
     sources: Mapping[str, object] | None = None,
     anew: bool = False,
     on_progress: OnProgress | None = None,
@@ -256,12 +267,16 @@ async def participate(
     """Do what `take_part` does, in an event loop that runs."""
     if party not in end.agreed.parties:
         raise ConfigError(f"a party must be one of the job's; {party!r} is not. Name one of them.")
+    files = end.open_files(party, anew=anew)
+    _check_consent(consent, files)
     place = PartyPlace(
         setup=setup,
         name=party,
         identity=end.identity,
         agreed=end.agreed,
-        files=end.open_files(party, anew=anew),
+        files=files,
+        consent=consent,
+        contract=contract,
         sources=sources or {},
         on_table=on_table,
         on_ledger=on_ledger,
@@ -292,6 +307,18 @@ async def participate(
         raise
     finally:
         await participant.close(lambda: own.close(wipe=is_over))
+
+
+def _check_consent(consent: OwnConsent | None, files: RunFiles | None) -> None:
+    """Refuse to call the coordinator without a consent to the run that we go on with, or to a new one."""
+    if consent is None:
+        return
+    try:
+        consent.check(b"" if files is None or files.run is None else files.run.run)
+    except PolicyError:
+        if files is not None:
+            files.close()
+        raise
 
 
 def _read_clock() -> str:

@@ -9,13 +9,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 
+from cloister.agreement import OwnConsent
 from cloister.crypto import Entropy, Identity, make_entropy
 from cloister.deployment.course import ALIGNMENT, CLUSTERING, LABELS, add_facts, list_members, make_terms
+from cloister.deployment.proof import Proof
 from cloister.deployment.run_files import Begun, Finished, RunFiles, Started
 from cloister.errors import LedgerError, LocalProtocolError, RemoteProtocolError, TooFewPartiesError
 from cloister.job import Setup
+from cloister.jobfile import check_own_policy
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.books import Books, JobBooks, make_sampler, prepay
 from cloister.privacy.ledger import LedgerSession
@@ -23,6 +27,7 @@ from cloister.privacy.release import NoiseDuty
 from cloister.privacy.samplers import Sampler
 from cloister.protocol import SERVER, Explanation, Finding, PublicInput, Seat, find_protocol, read_public_input
 from cloister.protocols.align import CODEC, Alignment, AlignParty, check_alignments, check_ids
+from cloister.report.folder import Sign
 from cloister.report.labels import PartyLabels
 from cloister.report.result import Between, Result, TakingPart
 from cloister.runtime import Traffic
@@ -37,8 +42,8 @@ from cloister.sessions.results import describe_alignment, make_result, name_labe
 from cloister.sessions.tables import OnTable, OwnTable, open_own_table
 from cloister.wire import PartyEndpoint
 
-Keep = Callable[[Result, PartyLabels | None], None]
-"""Keeps a party's result for good; called before the journals are wiped."""
+Keep = Callable[[Result, PartyLabels | None, Sign | None], None]
+"""Keeps a party's result for good, with what makes its record; called before the journals are wiped."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -69,6 +74,10 @@ class PartyPlace:
         Its key, and what all hold.
     files
         Its journals; None to do without.
+    consent
+        Its consent to the job, which a run uses up; None if its owner agrees to every run.
+    contract
+        The job's text as this party read it, for its record; empty to write none.
     sources
         Its table, and the server's, in place of files.
     on_table, on_ledger
@@ -80,6 +89,8 @@ class PartyPlace:
     identity: Identity = field(repr=False)
     agreed: Agreed
     files: RunFiles | None
+    consent: OwnConsent | None = None
+    contract: str = ""
     sources: Mapping[str, object] = field(default_factory=dict, repr=False)
     on_table: OnTable | None = None
     on_ledger: Callable[[str, LedgerSession], None] | None = None
@@ -101,7 +112,7 @@ class PartyRun:
         self._job = place.setup.job
         self._number = 1 + [party.name for party in self._job.parties].index(place.name)
         self._party = self._job.parties[self._number - 1]
-        self._run = b""
+        self._run, self._began = b"", ""
         self._is_begun = False
         self._table: OwnTable | None = None
         self._server = PublicInput()
@@ -128,7 +139,8 @@ class PartyRun:
         files = self._place.files
         if files is None or files.run is None:
             return
-        self._run, self._is_begun = files.run.run, True
+        self._run, self._is_begun, self._began = files.run.run, True, files.run.created
+        self._use_consent()
         self._open_table()
         for entry in files.recovered:
             if isinstance(entry, Started):
@@ -141,6 +153,8 @@ class PartyRun:
     def consent(self, run: bytes) -> messages.Consent:
         """Open our table, and agree to this run."""
         self._run = run
+        if self._place.consent is not None:
+            self._place.consent.check(run)
         if self._table is None:
             self._open_table()
         statement = greeting.consent_statement(self._place.agreed, run)
@@ -155,9 +169,12 @@ class PartyRun:
             return known.limit_bytes
         greeting.check_consents(start.consents, self._place.agreed, self._run)
         files = self._place.files
+        if not self._is_begun:
+            self._began = datetime.now(UTC).isoformat(timespec="seconds")
+            if files is not None:
+                files.write(Begun(1, self._run, self._began))
+            self._use_consent()
         if files is not None:
-            if not self._is_begun:
-                files.write(Begun(1, self._run, ""))
             files.write(Started(start))
         self._is_begun = True
         return self._begin(start, resumed=False).limit_bytes
@@ -184,6 +201,10 @@ class PartyRun:
             session.close()
         if self._place.files is not None:
             (self._place.files.wipe if wipe else self._place.files.close)()
+
+    def _use_consent(self) -> None:
+        if self._place.consent is not None:
+            self._place.consent.use(self._run)
 
     # --- our own side -------------------------------------------------------------------------------------------------
 
@@ -281,6 +302,8 @@ class PartyRun:
         self._check_facts(start.facts)
         public = add_facts(self._server, start.facts)
         session = open_session(job, tuple(place.agreed.parties.values()), public, session=start.session)
+        if session.job is not job:
+            check_own_policy(place.setup, place.name, session.job)
         name = place.name
         aligned = None if self._alignment is None else Aligned(alignments={name: self._alignment})
         own = take_input(session.job, name, self._table, aligned, public)
@@ -433,8 +456,23 @@ class PartyRun:
             notes=explanation.notes,
             seeded=self._place.setup.seed is not None,
         )
-        self._keep(self.result, self.labels)
+        self._keep(self.result, self.labels, self._make_proof(finding).sign if self._place.contract else None)
         self.is_complete = True
+
+    def _make_proof(self, finding: Finding) -> Proof:
+        return Proof(
+            party=self._place.name,
+            identity=self._place.identity,
+            contract=self._place.contract,
+            digest=self._job.digest,
+            run=self._run,
+            began=self._began,
+            sessions={kind: session.start.session for kind, session in self._sessions.items()},
+            consents=self._consents,
+            left=self._left,
+            votes=finding.votes,
+            ledger=self._ledger,
+        )
 
 
 class _Payment:

@@ -4,6 +4,7 @@ Reading order: ``sections``, ``reader``, ``key_lines`` (on which line a key stan
 """
 
 from cloister.jobfile.reader import (
+    check_own_policy,
     load_job,
     load_own_side,
     load_party_setup,
@@ -13,4 +14,13 @@ from cloister.jobfile.reader import (
     parse_setup,
 )
 
-__all__ = ["load_job", "load_own_side", "load_party_setup", "load_policy", "load_setup", "parse_job", "parse_setup"]
+__all__ = [
+    "check_own_policy",
+    "load_job",
+    "load_own_side",
+    "load_party_setup",
+    "load_policy",
+    "load_setup",
+    "parse_job",
+    "parse_setup",
+]

@@ -99,11 +99,24 @@ def load_party_setup(path: str | Path, party: str, own: str | Path | None) -> Se
         As `load_setup`.
     """
     path = Path(path)
-    job, side = load_job(path), OwnSide() if own is None else load_own_side(own)
-    policy = find_policy(side)
+    side = OwnSide() if own is None else load_own_side(own)
+    setup = Setup(job=load_job(path), own={party: side}, folder=path.parent)
+    check_own_policy(setup, party, setup.job)
+    return _keep_ledgers(setup)
+
+
+def check_own_policy(setup: Setup, party: str, job: Job) -> Path | None:
+    """Refuse a job, or what runs in its place, that ONE party's policy does not allow; return the policy's file.
+
+    Raises
+    ------
+    ConfigError, PolicyError
+        As `load_policy`, and `cloister.job.check_policy`.
+    """
+    policy = find_policy(setup.own_side(party))
     if policy is not None:
         check_policy(load_policy(policy), job, party, source=str(policy))
-    return _keep_ledgers(Setup(job=job, own={party: side}, folder=path.parent))
+    return policy
 
 
 def load_own_side(path: str | Path) -> OwnSide:
