@@ -3,9 +3,10 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint types check bench papers shape mutants fuzz faults audit-long clean help
+.PHONY: demo demo-network test lint types check bench papers shape mutants fuzz faults audit-long clean help
 help:
 	@echo "make demo   three clinics cluster their patients together (a minute)"
+	@echo "make demo-network  the same as four processes that talk over TLS"
 	@echo "make test   lint, types, all tests and the slowest ten (under ten minutes on two cores)"
 	@echo "make bench  the measurements of docs/benchmarks.md"
 	@echo "make shape  the marks of the source tree's shape"
@@ -18,7 +19,7 @@ help:
 $(VENV)/base: pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else "Cloister needs Python 3.11 or newer; got %d.%d. Run: make PYTHON=python3.11" % v[:2])'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[report]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[net,report]"
 	@touch $@
 
 $(VENV)/test: $(VENV)/base
@@ -27,6 +28,9 @@ $(VENV)/test: $(VENV)/base
 
 demo: $(VENV)/base
 	@$(BIN)/cloister demo
+
+demo-network: $(VENV)/base
+	@$(BIN)/cloister demo --network
 
 lint: $(VENV)/test
 	$(BIN)/ruff check src papers tests bench tools

@@ -32,6 +32,7 @@ LAYERS = {
     "kmeans": 3,
     "privacy": 3,
     "aggregation": 4,
+    "credentials": 4,
     "runtime": 5,
     "data": 6,
     "job": 6,
@@ -41,9 +42,11 @@ LAYERS = {
     "forecast": 8,
     "protocol": 9,
     "protocols": 10,
+    "agreement": 10,
     "sessions": 11,
     "planning": 11,
     "exposure": 12,
+    "deployment": 12,
     "cli": 13,
 }
 BANNED_EVERYWHERE = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal", "random"}

@@ -15,7 +15,10 @@
     ├── BudgetError                   10  a release would exceed the budget or a cap: ask for less
     ├── LedgerError                   11  a ledger file is damaged, edited, missing or from a newer version: restore it
     ├── DivergedError                 13  parties computed different things from the same totals: run the same version
-    └── JournalError                  14  a role cannot go on after it was stopped: its journal does not fit
+    ├── JournalError                  14  a role cannot go on after it was stopped: its journal does not fit
+    ├── CredentialsError              15  a key file or certificate is missing, damaged, expired or another's
+    ├── PolicyError                   16  a party's own policy does not allow the job: ask its owner
+    └── RefusedError                  17  the other end of a connection is not who or what was agreed
 
 Every message says what must hold, what was got, and what to do. None carries a value of a record.
 
@@ -36,6 +39,7 @@ __all__ = [
     "BudgetError",
     "CloisterError",
     "ConfigError",
+    "CredentialsError",
     "DataError",
     "DivergedError",
     "InfeasibleError",
@@ -43,7 +47,9 @@ __all__ = [
     "LedgerError",
     "LocalProtocolError",
     "MissingExtraError",
+    "PolicyError",
     "PrecisionError",
+    "RefusedError",
     "RemoteProtocolError",
     "TooFewPartiesError",
     "told_to_owner",
@@ -154,6 +160,24 @@ class JournalError(CloisterError, RuntimeError):
     """A journal is damaged, or the role that is rebuilt from it would answer otherwise than it did."""
 
     exit_code = 14
+
+
+class CredentialsError(CloisterError, RuntimeError):
+    """A key file or a certificate cannot be used: missing, damaged, expired, not of whom it should be, or readable."""
+
+    exit_code = 15
+
+
+class PolicyError(CloisterError, ValueError):
+    """A party's own policy does not allow the job. Nothing was sent, and nothing was spent."""
+
+    exit_code = 16
+
+
+class RefusedError(CloisterError, RuntimeError):
+    """The other end of a connection is not who or what the job says. Its message is told to both ends."""
+
+    exit_code = 17
 
 
 TOLD_TO_ALL: tuple[type[CloisterError], ...] = (TooFewPartiesError, DivergedError)

@@ -19,29 +19,33 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Protocol, TypeVar
 
+import msgspec
 import numpy as np
+from msgspec import Meta, Struct
 
 from cloister.audit import JobUnderAudit
 from cloister.audit.whole_view import Released
-from cloister.crypto import PUBLIC_KEY_BYTES, Entropy
+from cloister.crypto import PUBLIC_KEY_BYTES, Entropy, is_signed
 from cloister.data import open_table
-from cloister.errors import ConfigError
+from cloister.errors import ConfigError, RemoteProtocolError
 from cloister.forecast.model import Forecast, PlanRequest
 from cloister.job import Job, Options, Setup
 from cloister.job.options import forget_options, known_options, register_options
 from cloister.privacy.books import Charges
 from cloister.privacy.card import Circumstances, PrivacyCard
+from cloister.privacy.mechanisms import Release
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.units import LeakageTable
 from cloister.records import FloatArray, IntArray, Records
 from cloister.report.result import CellBook, KChoice
 from cloister.report.sizes import Sizes
-from cloister.roles import Coordinator, Party, Seat
+from cloister.roles import Coordinator, Party, PartyNumber, Seat
 from cloister.wire import Codec
 
 __all__ = [
+    "RESULT_VOTE",
     "SERVER",
     "CardMaker",
     "Clustering",
@@ -55,6 +59,9 @@ __all__ = [
     "Roles",
     "Seat",
     "StandIn",
+    "ToldOutcome",
+    "ToldRounds",
+    "Votes",
     "default_name",
     "find_protocol",
     "placeholder_directory",
@@ -140,6 +147,39 @@ class CardMaker(Protocol):
 
 # --- output -----------------------------------------------------------------------------------------------------------
 
+RESULT_VOTE = "guided sums result"
+"""What stands in front of everything that is signed as a vote on a result."""
+
+
+class Votes(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The signatures of those who found the same result, over what the coordinator has seen, too.
+
+    Attributes
+    ----------
+    session
+        In which session.
+    statement
+        What they had in common: derived from the parties' common seed and a hash over sealed boxes, never over what is
+        in them.
+    members, signatures
+        Who signed, by their numbers; what, in the same order.
+    """
+
+    session: bytes
+    statement: bytes
+    members: tuple[int, ...]
+    signatures: tuple[bytes, ...]
+
+    def count(self, directory: Sequence[bytes]) -> int:
+        """Return how many of the parties with these identities have signed."""
+        if len(self.members) != len(self.signatures) or len(set(self.members)) != len(self.members):
+            return 0
+        return sum(
+            1 <= member <= len(directory)
+            and is_signed(signature, directory[member - 1], RESULT_VOTE, self.session, self.statement)
+            for member, signature in zip(self.members, self.signatures, strict=True)
+        )
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Finding:
@@ -160,6 +200,8 @@ class Finding:
         Where columns are split: the cells of each encrypted party.
     details
         The protocol's own record of the run, which `Clustering.explain` reads.
+    votes
+        On the result, where the protocol has some that may be shown.
     """
 
     centres: FloatArray = field(repr=False)
@@ -169,6 +211,7 @@ class Finding:
     curve: tuple[KChoice, ...] = ()
     codebooks: tuple[CellBook, ...] = ()
     details: Any = None
+    votes: Votes | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,8 +287,22 @@ class StandIn:
     why: str
 
 
+class ToldOutcome(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the coordinator tells the parties of its outcome; protocols derive from it and name the fields."""
+
+
+class ToldRounds(ToldOutcome, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many rounds there were; who was in the sum of each, and after them who signed, where that is so."""
+
+    rounds: Annotated[int, Meta(ge=0)]
+    members: Annotated[tuple[tuple[PartyNumber, ...], ...], Meta(min_length=1)]
+
+
 class Clustering(Roles[Agreed]):
     """A protocol that clusters the records of a job's parties."""
+
+    Told: ClassVar[type[ToldOutcome]] = ToldOutcome
+    """What `find` and `explain` read of the coordinator's outcome: every party may know it."""
 
     Options: ClassVar[type[Options]]
     """Its options. Their tag is the protocol's name; their facts hold for all its jobs."""
@@ -298,12 +355,41 @@ class Clustering(Roles[Agreed]):
     ) -> Explanation:
         """Explain a finding to the reader of the result; ``make_card`` is given if there is a budget."""
 
+    # --- between organisations
+
+    def tell(self, outcome: Any) -> bytes:
+        """Encode what every party may know of the coordinator's outcome: the fields of `Told`, and nothing else."""
+        return msgspec.msgpack.encode(msgspec.convert(outcome, self.Told, from_attributes=True))
+
+    def hear(self, agreed: Agreed, told: bytes) -> Any:
+        """Read what the coordinator told, as `find` and `explain` take it.
+
+        Raises
+        ------
+        RemoteProtocolError
+            If it is anything else.
+        """
+        try:
+            return msgspec.msgpack.decode(told, type=self.Told)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            raise RemoteProtocolError(
+                "the coordinator must tell its outcome as its protocol does; it did not."
+            ) from None
+
+    def list_coordinator_charges(self, agreed: Agreed, outcome: Any) -> tuple[Release, ...]:
+        """Return what the coordinator's books were charged, where parties keep none: every party can compute it."""
+        return ()
+
     # --- optional
 
     def label_session(
         self, job: Job, directory: tuple[bytes, ...], public: PublicInput, finding: Finding
     ) -> LabelSession | None:
         """Return the session in which parties get the labels of their records, if the job grants any."""
+        return None
+
+    def label_relay(self, job: Job, directory: tuple[bytes, ...], public: PublicInput) -> LabelSession | None:
+        """Return the same session as its coordinator knows it, who has no finding."""
         return None
 
     def forecast(self, job: Job, public: PublicInput, request: PlanRequest) -> Forecast:

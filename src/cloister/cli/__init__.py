@@ -1,5 +1,7 @@
 """The command line: ``cloister demo | init | plan | run | predict | audit | ledger | align | networks``.
 
+Between organisations: ``cloister keys | check | join | serve | party | verify``.
+
 Results go to standard output; progress, warnings and errors go to standard error. What a command needs is imported when
 it runs, so that ``cloister --help`` answers at once: numba alone takes a second to load.
 """
@@ -12,12 +14,17 @@ from typing import Annotated
 
 import typer
 
+from cloister.cli.agree import join
+from cloister.cli.check import check
 from cloister.cli.examine import audit, plan
 from cloister.cli.failures import EXIT_CODES_HELP, guard
 from cloister.cli.job_files import init
+from cloister.cli.keys import keys_app
 from cloister.cli.ledger import ledger_app
+from cloister.cli.network import party, serve
 from cloister.cli.records import align, predict
 from cloister.cli.run import demo, networks, run
+from cloister.cli.verify import verify
 
 __all__ = ["app", "main"]
 
@@ -29,9 +36,10 @@ app = typer.Typer(
     rich_markup_mode=None,
     epilog=EXIT_CODES_HELP,
 )
-for command in (demo, init, plan, run, predict, audit, align, networks):
+for command in (demo, init, plan, run, check, join, serve, party, verify, predict, audit, align, networks):
     app.command()(guard(command))
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(keys_app, name="keys")
 
 
 @app.callback(invoke_without_command=True)

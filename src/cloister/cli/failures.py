@@ -20,6 +20,7 @@ from cloister.errors import (
     BudgetError,
     CloisterError,
     ConfigError,
+    CredentialsError,
     DataError,
     DivergedError,
     InfeasibleError,
@@ -27,7 +28,9 @@ from cloister.errors import (
     LedgerError,
     LocalProtocolError,
     MissingExtraError,
+    PolicyError,
     PrecisionError,
+    RefusedError,
     RemoteProtocolError,
     TooFewPartiesError,
 )
@@ -35,6 +38,7 @@ from cloister.errors import (
 P = ParamSpec("P")
 
 EXIT_REFUTED = 12  # not an error: an audit has done its job
+EXIT_FAILED_CHECK = 18  # cloister verify has done its job, too
 EXIT_UNEXPECTED = 70  # as in sysexits.h: an internal error
 EXIT_STOPPED = 130  # 128 + SIGINT
 _MEANINGS: dict[type[CloisterError], str] = {
@@ -50,6 +54,9 @@ _MEANINGS: dict[type[CloisterError], str] = {
     LedgerError: "a ledger file is damaged, edited or missing",
     DivergedError: "parties computed different things from the same totals",
     JournalError: "a role that was stopped cannot go on from its journal",
+    CredentialsError: "a key file or certificate is missing, damaged, expired or another's",
+    PolicyError: "this party's own policy does not allow the job",
+    RefusedError: "the other end of a connection is not who or what was agreed",
 }
 # The \b keeps the lines as they are.
 EXIT_CODES_HELP = "\b\nExit codes:\n" + "\n".join(
@@ -60,6 +67,7 @@ EXIT_CODES_HELP = "\b\nExit codes:\n" + "\n".join(
             [
                 *((error.exit_code, meaning) for error, meaning in _MEANINGS.items()),
                 (EXIT_REFUTED, "an audit with --claim refuted the job's claim"),
+                (EXIT_FAILED_CHECK, "what a result says of its session is not so"),
             ]
         ),
         (EXIT_UNEXPECTED, "an unexpected error; CLOISTER_TRACEBACK=1 shows where"),

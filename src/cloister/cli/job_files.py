@@ -15,6 +15,7 @@ from cloister.errors import ConfigError
 
 if TYPE_CHECKING:
     from cloister.job import Setup
+    from cloister.jobfile.template import TemplateParty
 
 _ODD = re.compile(r"[^\w.-]+")
 _MOST_HEADER_BYTES = 1 << 20
@@ -40,6 +41,16 @@ def init(
     party: Annotated[
         list[str] | None, typer.Option(metavar="NAME=FILE", help="Another party and its table; repeatable.")
     ] = None,
+    pub: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="NAME.PUB", help="Between organisations: a party's public file; repeatable."),
+    ] = None,
+    coordinator: Annotated[
+        Path | None, typer.Option(metavar="NAME.PUB", help="Between organisations: the coordinator's public file.")
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Between organisations: where the coordinator listens.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing job file.")] = False,
 ) -> None:
     """Write a commented job file with the table's columns. Reads the header line and nothing else."""
@@ -49,20 +60,40 @@ def init(
     if out.exists() and (out.is_dir() or not force):
         what_to_do = "Choose another name." if out.is_dir() else "Choose another with --out, or use --force."
         raise ConfigError(f"the job file must be new; got {out}, which exists. {what_to_do}")
-    pairs = [_split_pair(text, "--party", "harbour=harbour.csv") for text in party or []]
-    if not any(file.resolve() == table.resolve() for _, file in pairs):
-        pairs.insert(0, (_name_party(table), table))
-    parties = [TemplateParty(name=name, data=_find_relative(file, out)) for name, file in pairs]
+    if pub or coordinator is not None:
+        parties, hub = _read_people(pub or [], coordinator, party or [])
+    else:
+        pairs = [_split_pair(text, "--party", "harbour=harbour.csv") for text in party or []]
+        if not any(file.resolve() == table.resolve() for _, file in pairs):
+            pairs.insert(0, (_name_party(table), table))
+        parties, hub = [TemplateParty(name=name, data=_find_relative(file, out)) for name, file in pairs], None
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", out.resolve().parent.name).strip("-")[:64] or "job"
+    text = render_template(name=name, k=k, columns=columns, parties=parties, coordinator=hub, address=address)
     try:
-        out.write_text(render_template(name=name, k=k, columns=columns, parties=parties), encoding="utf-8")
+        out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"the job file must be writable; got {out}: {error.strerror}. Choose another.") from None
     typer.echo(f"Wrote {out}: {len(columns)} columns, {len(parties)} parties. Only the header of {table} was read.")
     typer.echo("Now fill in low and high for each column: public bounds are never taken from the data.")
     if len(parties) < 2:
         typer.echo("Also name a second party where the file says so.")
-    typer.echo(f"Then: cloister plan {out}, which spends nothing; cloister run {out}")
+    typer.echo(f"Then: cloister plan {out}, which spends nothing; cloister {'join' if hub else 'run'} {out}")
+
+
+def _read_people(pub: list[Path], coordinator: Path | None, party: list[str]) -> tuple[list[TemplateParty], str]:
+    """Read who takes part between organisations: each party keeps where its table is to itself."""
+    from cloister.credentials import load_public
+    from cloister.jobfile.template import TemplateParty
+
+    if not pub or coordinator is None or party:
+        raise ConfigError(
+            "between organisations there must be --pub for each party, --coordinator, and no --party: each keeps its "
+            "table to itself; got something else. Ask everyone for their NAME.pub."
+        )
+    people = [load_public(file) for file in pub]
+    return [TemplateParty(name=one.name, identity=one.fingerprint) for one in people], load_public(
+        coordinator
+    ).fingerprint
 
 
 def read_header(path: Path) -> tuple[str, ...]:

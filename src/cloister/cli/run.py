@@ -69,12 +69,20 @@ def demo(
     out: Annotated[Path, typer.Option(help="The result folder; an earlier result in it is replaced.")] = Path(
         "cloister-demo"
     ),
+    network: Annotated[
+        bool, typer.Option("--network", help="Four processes with keys and TLS, as between machines.")
+    ] = False,
 ) -> None:
     """Run the embedded example: three clinics, synthetic patients, no files needed."""
     from cloister.data import sample_folder
     from cloister.job import OwnSide
 
     job_file = sample_folder("clinics") / "job.toml"
+    if network:
+        from cloister.cli.network_demo import demo_network
+
+        demo_network(job_file, out)
+        return
     setup = read_setup(job_file)
     setup = replace(setup, own={name: OwnSide(data=side.data) for name, side in setup.own.items()})  # charges nobody
     parties = setup.job.parties
@@ -157,7 +165,7 @@ def _simulate(
             on_records=keep_some if draw_records else None,
             on_ledger=ledgers.__setitem__,
         )
-    picture = _draw(result, drawn[0] if drawn else None, errors)
+    picture = draw(result, drawn[0] if drawn else None, errors)
     _write(result, folder, overwrite=overwrite, picture=picture, labels=labels, quiet=quiet)
     if not quiet:
         print_statements(ledgers, make_console())
@@ -167,7 +175,7 @@ def _simulate(
             )
 
 
-def _draw(result: Result, records: FloatArray | None, errors: Console) -> bytes | None:
+def draw(result: Result, records: FloatArray | None, errors: Console) -> bytes | None:
     """Draw the picture; a picture that cannot be drawn must not cost the result."""
     from cloister.report.picture import draw_picture
 

@@ -15,6 +15,7 @@ from cloister.crypto.stream import Context, Entropy, Stream, encode_context
 from cloister.errors import RemoteProtocolError
 
 PUBLIC_KEY_BYTES = 32
+SECRET_BYTES = 32
 SIGNATURE_BYTES = 64
 
 
@@ -59,7 +60,14 @@ class Identity:
     __slots__ = ("_private",)
 
     def __init__(self, entropy: Entropy) -> None:
-        self._private = Ed25519PrivateKey.from_private_bytes(entropy.bytes(32))
+        self._private = Ed25519PrivateKey.from_private_bytes(entropy.bytes(SECRET_BYTES))
+
+    @classmethod
+    def from_secret(cls, secret: bytes) -> Identity:
+        """Return the identity that was drawn as these bytes."""
+        made = cls.__new__(cls)
+        made._private = Ed25519PrivateKey.from_private_bytes(secret)
+        return made
 
     @property
     def public_bytes(self) -> bytes:

@@ -37,7 +37,7 @@ from cloister.report.text import print_report
 from cloister.runtime import Progress
 from cloister.runtime.local import Carried
 from cloister.sessions.instruments import Instruments
-from cloister.sessions.simulation import Clustered, Simulation, make_result
+from cloister.sessions.simulation import Clustered, Simulation, summarise
 
 _KEY_BYTES = 32
 _TRIES = 8  # for a pair in which all codebooks, too, are the same
@@ -191,7 +191,7 @@ class _Runs:
     def _show_result(self, simulation: Simulation, clustered: Clustered, folder: Path) -> Iterator[tuple[str, Leaf]]:
         """The result folder, and the report as it is printed from there."""
         evaluation = evaluate_centres(simulation.join_records(), clustered.finding.centres)
-        result = make_result(simulation.setup, clustered, evaluation)
+        result = summarise(simulation.setup, clustered, evaluation)
         write_result(result, folder, picture=draw_picture(result) if self._picture else None)
         yield from _flatten_folder(folder)
         out = io.StringIO()

@@ -23,8 +23,20 @@ import msgspec
 from msgspec import Meta
 
 from cloister.columns import Column, scale_to_original, to_original, to_unit
+from cloister.crypto import read_fingerprint
+from cloister.errors import ConfigError
 from cloister.job.options import Options, join_or, known_options, make_options
-from cloister.job.refusals import KeyPath, check_fields, check_integer, check_number, check_text, refuse, show_value
+from cloister.job.refusals import (
+    KeyedConfigError,
+    KeyPath,
+    check_fields,
+    check_integer,
+    check_number,
+    check_text,
+    format_path,
+    refuse,
+    show_value,
+)
 from cloister.privacy.units import Budget
 from cloister.records import FloatArray
 
@@ -33,6 +45,7 @@ MAX_RECORDS = 2**31
 """The most records of one party: as many as the widest ring is known to hold."""
 MAX_COUNT = 2**53
 COORDINATOR = "coordinator"
+_ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):(?P<port>[0-9]{1,5})", re.ASCII)
 _JOB_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ALWAYS_TAKEN = frozenset({"match", "max_records"})
 
@@ -69,10 +82,47 @@ class DataOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class JobParty(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One of ``[[parties]]``: its name and, where columns are split, its columns in the order of its table."""
+    """One of ``[[parties]]``.
+
+    Attributes
+    ----------
+    name
+        What messages and results call it.
+    columns
+        Where columns are split: its own, in the order of its table.
+    identity
+        Its identity, ``ed25519:...``: who may act for it between organisations. Simulations need none.
+    """
 
     name: str
     columns: tuple[str, ...] | None = None
+    identity: str | None = None
+
+    @property
+    def public_key(self) -> bytes:
+        """The identity's public key."""
+        return _read_identity(self.name, self.identity)
+
+
+class JobCoordinator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The section ``[coordinator]``: who coordinates between organisations, and where.
+
+    Attributes
+    ----------
+    identity
+        As that of a party.
+    address
+        ``host:port``, where it listens. Everyone must reach the same identity, not the same address, so this is not
+        part of the digest.
+    """
+
+    identity: str | None = None
+    address: Annotated[str, Meta(max_length=300)] | None = None
+
+    @property
+    def public_key(self) -> bytes:
+        """The identity's public key."""
+        return _read_identity(COORDINATOR, self.identity)
 
 
 class OwnSide(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -89,12 +139,15 @@ class OwnSide(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         Where its ledger is. In a deployment the party itself says so, and never the job.
     alignment
         The file of an earlier alignment, where columns are split or records are aligned by ID.
+    policy
+        The file with what it takes part in, whatever a job asks for (`cloister.job.policy.Policy`).
     """
 
     data: Path | None = None
     dataset: Annotated[str, Meta(max_length=200)] | None = None
     ledger: Path | None = None
     alignment: Path | None = None
+    policy: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +166,7 @@ class Job:
         The columns with their public bounds, in the order of the centres.
     parties
         At least two, with different names.
-    protocol, data, budget
+    protocol, data, budget, coordinator
         The sections of the same name. `cloister.make_options` makes those of a protocol.
 
     Raises
@@ -130,6 +183,7 @@ class Job:
     protocol: Options = field(default_factory=make_options)
     data: DataOptions = field(default_factory=DataOptions)
     budget: Budget | None = None
+    coordinator: JobCoordinator = field(default_factory=JobCoordinator)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not _JOB_NAME.fullmatch(self.name):
@@ -141,6 +195,9 @@ class Job:
         check_fields(("data",), self.data)
         _check_columns(self.columns)
         _check_parties(self.parties)
+        check_fields(("coordinator",), self.coordinator)
+        _check_identities(self)
+        _check_address(self.coordinator.address)
         _check_facts(self)
         _check_budget(self)
         self.protocol.check(self)
@@ -166,17 +223,19 @@ class Job:
 
     @cached_property
     def digest(self) -> bytes:
-        """SHA-256 of everything that is agreed on, which excludes where files are."""
-        agreed = {
+        """SHA-256 of everything that is agreed on, which excludes where files are and where the coordinator listens."""
+        agreed: dict[str, object] = {
             "name": self.name,
             "k": self.k,
             "choose_k": self.choose_k,
             "columns": [asdict(column) for column in self.columns],
-            "parties": self.parties,
+            "parties": [_digest_party(party) for party in self.parties],
             "protocol": self.protocol,
             "data": msgspec.structs.replace(self.data, server=None),
             "budget": self.budget,
         }
+        if self.coordinator.identity is not None:
+            agreed["coordinator"] = self.coordinator.identity
         return hashlib.sha256(msgspec.msgpack.encode(agreed, order="sorted")).digest()
 
 
@@ -248,7 +307,11 @@ class Setup:
 def _check_alignments(setup: Setup) -> None:
     """Refuse alignment files that only some parties have, or that cannot be checked against IDs."""
     job = setup.job
-    files = {i: setup.own_side(party.name).alignment for i, party in enumerate(job.parties) if job.find_columns(party)}
+    files = {
+        i: setup.own_side(party.name).alignment
+        for i, party in enumerate(job.parties)
+        if job.find_columns(party) and (party.name in setup.own or not setup.own)
+    }
     if not any(files.values()):
         return
     for i, file in files.items():
@@ -265,6 +328,55 @@ def _check_alignments(setup: Setup) -> None:
     if job.data.id is None:
         what_to_do = "IDs show whether the tables are still those that were aligned: name the column of IDs."
         refuse(("data", "id"), "be given with alignments", "none", what_to_do)
+
+
+def _digest_party(party: JobParty) -> dict[str, object]:
+    agreed: dict[str, object] = {"name": party.name, "columns": party.columns}
+    return agreed if party.identity is None else agreed | {"identity": party.identity}
+
+
+def _read_identity(name: str, identity: str | None) -> bytes:
+    if identity is None:
+        raise ConfigError(
+            f"the job must name the identity of everyone who takes part between organisations; that of {name} is "
+            'missing. Write: identity = "ed25519:...", as in its public file.'
+        )
+    return read_fingerprint(identity)
+
+
+def _check_identities(job: Job) -> None:
+    """Refuse identities that cannot be read, that two share, or that only some have."""
+    listed: list[tuple[KeyPath, str | None]] = [
+        (("parties", i, "identity"), party.identity) for i, party in enumerate(job.parties)
+    ]
+    listed.append((("coordinator", "identity"), job.coordinator.identity))
+    given: dict[str, KeyPath] = {}
+    for path, identity in listed:
+        if identity is None:
+            continue
+        check_text(path, identity, longest=100)
+        try:
+            read_fingerprint(identity)
+        except ConfigError as error:
+            raise KeyedConfigError(path, f"{format_path(path)}: {error}") from None
+        if identity in given:
+            got = f"that of {format_path(given[identity][:-1])}"
+            refuse(path, "be an identity of its own", got, "One who takes part twice could open sums alone.")
+        given[identity] = path
+    for path, identity in listed:
+        if identity is None and given:
+            refuse(path, "be given for everyone or for no one", "none", 'Write: identity = "ed25519:..."')
+
+
+def _check_address(address: str | None) -> None:
+    if address is None:
+        return
+    path: KeyPath = ("coordinator", "address")
+    check_text(path, address, longest=300)
+    match = _ADDRESS.fullmatch(address)
+    if match is None or not 1 <= int(match["port"]) <= 65535:
+        what_to_do = 'Write: address = "cluster.example.org:7400"'
+        refuse(path, "be a host and a port, host:port", show_value(address), what_to_do)
 
 
 def check_bounds(path: KeyPath, low: object, high: object) -> None:

@@ -136,6 +136,14 @@ class NoiseOptions(SumOptions, frozen=True):
         """Return who adds the noise among this many parties: as given, or the default."""
         return self.placement or default_placement(parties)
 
+    def name_placement(self, parties: int) -> str:
+        """Return who adds the noise."""
+        return self.resolve_placement(parties)
+
+    def name_masks(self, parties: int) -> str:
+        """Return what masks the sums."""
+        return self.resolve_masks(parties)
+
     def resolve_masks(self, parties: int) -> MaskKind:
         """Return what masks the sums."""
         return self.masks or ("double" if self.resolve_placement(parties) == "shared" else "common")

@@ -110,6 +110,18 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag
         The job is a `cloister.job.Job`, which is built on this module.
         """
 
+    def resolve_min_parties(self, parties: int) -> int:
+        """Return how many parties a sum is over at least."""
+        return parties
+
+    def name_placement(self, parties: int) -> str:
+        """Return who adds the noise of a job with a budget, in the words of ``placement``; ``none`` if nobody does."""
+        return "none"
+
+    def name_masks(self, parties: int) -> str:
+        """Return what masks the sums, in the words of ``masks``; ``none`` if nothing does."""
+        return "none"
+
     @property
     def grid(self) -> FixedPoint:
         """The grid that tables are rounded to."""

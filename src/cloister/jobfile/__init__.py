@@ -3,6 +3,24 @@
 Reading order: ``sections``, ``reader``, ``key_lines`` (on which line a key stands), ``template`` (a new job file).
 """
 
-from cloister.jobfile.reader import load_job, load_own_side, load_setup, parse_job, parse_setup
+from cloister.jobfile.reader import (
+    check_own_policy,
+    load_job,
+    load_own_side,
+    load_party_setup,
+    load_policy,
+    load_setup,
+    parse_job,
+    parse_setup,
+)
 
-__all__ = ["load_job", "load_own_side", "load_setup", "parse_job", "parse_setup"]
+__all__ = [
+    "check_own_policy",
+    "load_job",
+    "load_own_side",
+    "load_party_setup",
+    "load_policy",
+    "load_setup",
+    "parse_job",
+    "parse_setup",
+]

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from cloister.errors import ConfigError
-from cloister.job import Job, OwnSide, Setup
+from cloister.job import Job, OwnSide, Policy, Setup, check_policy, find_policy
 from cloister.job.refusals import KeyedConfigError, KeyPath, check_choice, refuse, show_value
 from cloister.jobfile.key_lines import KeyLines
 from cloister.jobfile.sections import (
@@ -24,6 +24,7 @@ from cloister.jobfile.sections import (
     read_budget,
     read_clusters,
     read_columns,
+    read_coordinator,
     read_data,
     read_own_side,
     read_parties,
@@ -37,7 +38,7 @@ MAX_JOB_BYTES = 4 * 2**20
 _TOML_LINE = re.compile(r"\(at line (\d+), column \d+\)")
 # A dotted key of more than 16 parts, for which the parser would need time and memory in the square of their number.
 _DEEP_KEY = re.compile(r"""(?<![\w-])(?:(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')[ \t]*\.[ \t]*){16}""")
-_OWN_KEYS = ("data", "dataset", "ledger", "alignment")
+_OWN_KEYS = ("data", "dataset", "ledger", "alignment", "policy")
 
 Read = TypeVar("Read")
 
@@ -74,14 +75,52 @@ def load_setup(path: str | Path, *, own: Mapping[str, str | Path] | None = None)
     ------
     ConfigError
         As `load_job`; also if the tables of some parties are named, but not of all.
+    PolicyError
+        If the policy that a party's own side names does not allow the job.
     """
     path = Path(path)
     sides = {name: load_own_side(file) for name, file in (own or {}).items()}
-    return _keep_ledgers(parse_setup(_read_text(path), folder=path.parent, source_name=str(path), own=sides))
+    setup = parse_setup(_read_text(path), folder=path.parent, source_name=str(path), own=sides)
+    for name, side in sides.items():
+        if side.policy is not None:
+            check_policy(load_policy(side.policy), setup.job, name, source=str(side.policy))
+    return _keep_ledgers(setup)
+
+
+def load_party_setup(path: str | Path, party: str, own: str | Path | None) -> Setup:
+    """Read a contract and ONE party's own side, as that party needs them between organisations.
+
+    Nobody's own side is read from the job file: who else holds what is not this party's to read. Its ledger is the
+    default one unless its own side names another.
+
+    Raises
+    ------
+    ConfigError, PolicyError
+        As `load_setup`.
+    """
+    path = Path(path)
+    side = OwnSide() if own is None else load_own_side(own)
+    setup = Setup(job=load_job(path), own={party: side}, folder=path.parent)
+    check_own_policy(setup, party, setup.job)
+    return _keep_ledgers(setup)
+
+
+def check_own_policy(setup: Setup, party: str, job: Job) -> Path | None:
+    """Refuse a job, or what runs in its place, that ONE party's policy does not allow; return the policy's file.
+
+    Raises
+    ------
+    ConfigError, PolicyError
+        As `load_policy`, and `cloister.job.check_policy`.
+    """
+    policy = find_policy(setup.own_side(party))
+    if policy is not None:
+        check_policy(load_policy(policy), job, party, source=str(policy))
+    return policy
 
 
 def load_own_side(path: str | Path) -> OwnSide:
-    """Read one party's own side: a TOML file with the keys data, dataset, ledger and alignment.
+    """Read one party's own side: a TOML file with the keys data, dataset, ledger, alignment and policy.
 
     Paths in it are relative to its folder. No other party needs it, and nothing in it is agreed on.
     """
@@ -91,7 +130,25 @@ def load_own_side(path: str | Path) -> OwnSide:
         check_keys((), document, _OWN_KEYS)
         return read_own_side((), document, path.parent)
 
-    return _read_document(_read_text(path), str(path), read)
+    return _read_document(_read_text(path, "an own side"), str(path), read)
+
+
+def load_policy(path: str | Path) -> Policy:
+    """Read a party's own policy: a TOML file with the keys of `Policy`.
+
+    Raises
+    ------
+    ConfigError
+        If it cannot be read, or a key or value is not one that limits anything.
+    """
+    path = Path(path)
+
+    def read(document: dict[str, Any]) -> Policy:
+        check_keys((), document, Policy.__struct_fields__)
+        values: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in document.items()}
+        return Policy(**values)
+
+    return _read_document(_read_text(path, "a policy"), str(path), read)
 
 
 def parse_job(text: str, *, source_name: str = "job") -> Job:
@@ -109,14 +166,15 @@ def parse_setup(
     return _read_document(text, source_name, lambda document: _read_setup(document, Path(folder), own or {}))
 
 
-def _read_text(path: Path) -> str:
+def _read_text(path: Path, what: str = "the job") -> str:
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_JOB_BYTES + 1)
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ConfigError(
-            f"the job must be a readable file; got {path}: {reason}. 'cloister init data.csv' writes one."
+            f"{what} must be a readable file; got {path}: {reason}. "
+            + ("'cloister init data.csv' writes one." if what == "the job" else "Check the path.")
         ) from None
     if len(raw) > MAX_JOB_BYTES:
         raise ConfigError(f"a job file must have at most {MAX_JOB_BYTES} bytes; {path} has more. Is it a table?")
@@ -177,6 +235,7 @@ def _read_job(document: dict[str, Any]) -> Job:
         parties=read_parties(document["parties"]),
         data=data,
         budget=read_budget(document["budget"], protocol, data) if "budget" in document else None,
+        coordinator=read_coordinator(document.get("coordinator", {})),
     )
 
 
@@ -228,7 +287,7 @@ def _keep_ledgers(setup: Setup) -> Setup:
     sides = {
         party.name: side if side.ledger is not None else replace(side, ledger=default_ledger(party.name))
         for party in job.parties
-        if job.find_columns(party)
+        if job.find_columns(party) and party.name in setup.own
         for side in [setup.own_side(party.name)]
     }
     return with_fields(setup, own={**setup.own, **sides})

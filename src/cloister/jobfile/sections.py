@@ -15,7 +15,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from cloister.columns import Column
-from cloister.job import Budget, DataOptions, JobParty, Options, OwnSide, make_options
+from cloister.job import Budget, DataOptions, JobCoordinator, JobParty, Options, OwnSide, make_options
 from cloister.job.model import check_bounds
 from cloister.job.options import known_options, name_takers
 from cloister.job.refusals import (
@@ -35,7 +35,7 @@ from cloister.job.refusals import (
 from cloister.privacy.units import EPSILON_LEAST, EPSILON_MOST, Unit
 
 _DELTA = 1e-6
-_PARTY_KEYS = ("name", "columns", "data", "dataset", "alignment")
+_PARTY_KEYS = ("name", "identity", "columns", "data", "dataset", "alignment")
 SECTION_KEYS: dict[str, tuple[str, ...]] = {
     "clusters": ("k", "choose_k", "k_max"),
     "data": DataOptions.__struct_fields__,
@@ -43,6 +43,7 @@ SECTION_KEYS: dict[str, tuple[str, ...]] = {
     "run": ("seed", "secure"),
     "budget": tuple(f.name for f in fields(Budget)),
     "ledger": ("path",),
+    "coordinator": JobCoordinator.__struct_fields__,
 }
 SECTIONS = ("name", "protocol", "columns", "parties", *SECTION_KEYS)
 
@@ -182,9 +183,15 @@ def read_parties(tables: object) -> tuple[JobParty, ...]:
         path: KeyPath = ("parties", i)
         check_keys(path, table, _PARTY_KEYS)
         check_required(path, table, ("name",))
-        columns = table.get("columns")
-        parties.append(JobParty(name=table["name"], columns=tuple(columns) if isinstance(columns, list) else columns))
+        columns = tuple(table["columns"]) if isinstance(table.get("columns"), list) else table.get("columns")
+        parties.append(JobParty(name=table["name"], columns=columns, identity=table.get("identity")))
     return tuple(parties)
+
+
+def read_coordinator(table: Mapping[str, Any]) -> JobCoordinator:
+    """Read ``[coordinator]``. `Job` checks the values."""
+    check_keys(("coordinator",), table, JobCoordinator.__struct_fields__)
+    return JobCoordinator(identity=table.get("identity"), address=table.get("address"))
 
 
 def read_own_side(path: KeyPath, table: Mapping[str, Any], folder: Path) -> OwnSide:
@@ -199,7 +206,8 @@ def read_own_side(path: KeyPath, table: Mapping[str, Any], folder: Path) -> OwnS
     dataset = table.get("dataset")
     if dataset is not None:
         check_text((*path, "dataset"), dataset, longest=200)
-    return OwnSide(data=find("data"), dataset=dataset, alignment=find("alignment"), ledger=find("ledger"))
+    paths = {key: find(key) for key in ("data", "alignment", "ledger", "policy")}
+    return OwnSide(dataset=dataset, **paths)
 
 
 def check_keys(path: KeyPath, table: object, known: tuple[str, ...]) -> None:

@@ -15,13 +15,22 @@ _COMMENTS_AT = 35
 
 @dataclass(frozen=True, kw_only=True)
 class TemplateParty:
-    """A party of the new job; its path is relative to the job file."""
+    """A party of the new job: its table, relative to the job file, for a simulation; or its identity."""
 
     name: str
-    data: str
+    data: str | None = None
+    identity: str | None = None
 
 
-def render_template(*, name: str, k: int, columns: Sequence[str], parties: Sequence[TemplateParty]) -> str:
+def render_template(
+    *,
+    name: str,
+    k: int,
+    columns: Sequence[str],
+    parties: Sequence[TemplateParty],
+    coordinator: str | None = None,
+    address: str | None = None,
+) -> str:
     """Return the text of a job file whose only errors are the blanks that its author must fill.
 
     Parameters
@@ -34,14 +43,22 @@ def render_template(*, name: str, k: int, columns: Sequence[str], parties: Seque
         Names of the columns, in order.
     parties
         The parties; if there is only one, a second is added and marked to be filled in.
+    coordinator, address
+        The coordinator's identity, between organisations, and where it listens.
     """
     width = max(len(quote_key(column)) for column in columns)
     bounds = "\n".join(f"{quote_key(column):<{width}} = {{}}  # FILL IN low and high" for column in columns)
-    sections = "\n".join(_render_party(party.name, party.data) for party in parties)
+    sections = "\n".join(_render_party(party) for party in parties)
     if len(parties) < 2:
-        sections += "\n" + _render_party("second", "second.csv", "  # FILL IN the other party's name and table")
+        second = TemplateParty(name="second", data="second.csv")
+        sections += "\n" + _render_party(second, "  # FILL IN the other party's name and table")
+    if coordinator is not None:
+        sections = _render_coordinator(coordinator, address) + sections
+    how_to_run = "Run it with: cloister run job.toml"
+    if coordinator is not None:
+        how_to_run = "Each party: cloister check job.toml, cloister join job.toml"
     return f"""\
-# A Cloister job. Every party sees this file. Run it with: cloister run job.toml
+# A Cloister job. Every party sees this file. {how_to_run}
 name = {quote_string(name)}
 
 # What the result may reveal of any one record, over all rounds: less is safer, more is more accurate.
@@ -104,6 +121,16 @@ def _list_protocols() -> str:
     return "\n".join(f"{start:<{_COMMENTS_AT}}# {line}" for line, start in zip(lines, starts, strict=False))
 
 
-def _render_party(name: str, data: str, comment: str = "") -> str:
+def _render_party(party: TemplateParty, comment: str = "") -> str:
     """Return one [[parties]] section."""
-    return f"[[parties]]\nname = {quote_string(name)}{comment}\ndata = {quote_string(data)}\n"
+    keys = {"identity": party.identity, "data": party.data}
+    given = "".join(f"{key} = {quote_string(value)}\n" for key, value in keys.items() if value is not None)
+    return f"[[parties]]\nname = {quote_string(party.name)}{comment}\n{given}"
+
+
+def _render_coordinator(identity: str, address: str | None) -> str:
+    """Return the section [coordinator]."""
+    where = '# address = "cluster.example.org:7400"    # where it listens; the parties call it\n'
+    if address is not None:
+        where = f"address = {quote_string(address)}\n"
+    return f"[coordinator]\nidentity = {quote_string(identity)}\n{where}\n"

@@ -174,7 +174,7 @@ def plan(
 def _describe(job: Job, request: PlanRequest, forecast: Forecast, why: str, *, seeded: bool) -> Plan:
     budget, leakage = job.budget, forecast.leakage
     epsilon = leakage.limit if budget is None or leakage.limit is not None else budget.epsilon
-    noisy = _value_noise(job, epsilon, seeded=seeded)
+    noisy = value_noise(job, epsilon, seeded=seeded)
     rounds = f"Rounds: {forecast.rounds_max}{' at most' if forecast.traffic.at_most else ''}."
     return Plan(
         name=job.name,
@@ -183,7 +183,7 @@ def _describe(job: Job, request: PlanRequest, forecast: Forecast, why: str, *, s
         k=job.k,
         choose_k=job.choose_k,
         columns=job.columns,
-        not_private=_explain_not_private(noisy, epsilon),
+        not_private=explain_not_private(noisy, epsilon),
         noisy=noisy,
         why=why,
         epsilon=None if budget is None else budget.epsilon,
@@ -218,7 +218,7 @@ def _list_others(protocol: Clustering[object]) -> str:
     return ", ".join(name for name in others if name != protocol.name)
 
 
-def _value_noise(job: Job, epsilon: float | None, *, seeded: bool) -> Noisy:
+def value_noise(job: Job, epsilon: float | None, *, seeded: bool) -> Noisy:
     """Say what a job's noise would be worth, as its privacy card will."""
     if job.protocol.flaw:
         return Noisy.UNPROVED
@@ -229,7 +229,7 @@ def _value_noise(job: Job, epsilon: float | None, *, seeded: bool) -> Noisy:
     return Noisy.SEEDED if seeded else Noisy.PRIVATE
 
 
-def _explain_not_private(noisy: Noisy, epsilon: float | None) -> str:
+def explain_not_private(noisy: Noisy, epsilon: float | None) -> str:
     """Say why nobody is protected; nothing for a private job."""
     if epsilon is None:
         return "NOT DIFFERENTIALLY PRIVATE: nothing carries noise, and what is learned is learned exactly."

@@ -184,7 +184,7 @@ def prepay(books: Sequence[Books], releases: Sequence[Release], *, resumed: bool
     AbsentError
         If a party's ledger refuses. Its owner alone is told why: what else was spent is nobody else's business.
     """
-    for pay in (LedgerSession.resume,) if resumed else (LedgerSession.check_all, LedgerSession.charge_all):
+    for pay in (_go_on,) if resumed else (LedgerSession.check_all, LedgerSession.charge_all):
         for book in books:
             if book.ledger is None:
                 continue
@@ -193,6 +193,11 @@ def prepay(books: Sequence[Books], releases: Sequence[Release], *, resumed: bool
                     pay(book.ledger, releases)
                 except BudgetError as error:
                     raise BudgetError(f"party {book.party!r} ({book.ledger.ledger.path}): {error}") from None
+
+
+def _go_on(ledger: LedgerSession, releases: Sequence[Release]) -> None:
+    if not ledger.resume(releases, has_journal=True):
+        ledger.charge_all(releases)
 
 
 def price_prepayment(charges: Charges) -> Spent | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 import tempfile
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,12 @@ from cloister.errors import ConfigError
 from cloister.report.labels import PartyLabels, is_labels_file, write_labels
 from cloister.report.result import Result, decode_result, encode_result
 
-RESULT_FILE, CENTRES_FILE, PICTURE_FILE = "result.json", "centres.npz", "picture.png"
+RESULT_FILE, CENTRES_FILE, PICTURE_FILE, SESSION_FILE = "result.json", "centres.npz", "picture.png", "session.json"
 MAX_FILE_BYTES = 2**30
-_OWN_FILES = frozenset({RESULT_FILE, CENTRES_FILE, PICTURE_FILE})
+_OWN_FILES = frozenset({RESULT_FILE, CENTRES_FILE, PICTURE_FILE, SESSION_FILE})
+_PRIVATE_MODE = 0o600
+Sign = Callable[[Mapping[str, bytes]], bytes]
+"""Takes the files of a result, by name, and returns what stands in session.json."""
 
 
 def check_destination(folder: str | Path, *, overwrite: bool = False) -> None:
@@ -75,6 +78,7 @@ def write_result(
     overwrite: bool = False,
     picture: bytes | None = None,
     labels: Sequence[PartyLabels] = (),
+    sign: Sign | None = None,
 ) -> Path:
     """Write a result folder, whole or not at all.
 
@@ -90,6 +94,8 @@ def write_result(
         PNG bytes for picture.png.
     labels
         The labels of each party that is granted them: labels-PARTY.csv, readable by its owner only.
+    sign
+        Makes the record of a session between organisations, readable by its owner only.
 
     Returns
     -------
@@ -108,8 +114,12 @@ def write_result(
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as workshop:
             fresh, earlier = Path(workshop, "fresh"), Path(workshop, "earlier")
             fresh.mkdir()
-            (fresh / RESULT_FILE).write_bytes(encode_result(result))
-            (fresh / CENTRES_FILE).write_bytes(_encode_arrays(result))
+            files = {RESULT_FILE: encode_result(result), CENTRES_FILE: _encode_arrays(result)}
+            for name, content in files.items():
+                (fresh / name).write_bytes(content)
+            if sign is not None:
+                (fresh / SESSION_FILE).touch(mode=_PRIVATE_MODE)
+                (fresh / SESSION_FILE).write_bytes(sign(files))
             if picture is not None:
                 (fresh / PICTURE_FILE).write_bytes(picture)
             for own in labels:
@@ -118,6 +128,15 @@ def write_result(
     except OSError as error:
         raise _describe_refusal(folder, error) from None
     return folder
+
+
+def add_picture(folder: str | Path, picture: bytes) -> None:
+    """Put a picture into a result folder."""
+    path = Path(folder).resolve() / PICTURE_FILE
+    try:
+        path.write_bytes(picture)
+    except OSError as error:
+        raise _describe_refusal(path.parent, error) from None
 
 
 def _describe_refusal(folder: Path, error: OSError) -> ConfigError:

@@ -100,7 +100,7 @@ def _title(result: Result) -> str:
         promise = "a seeded study, not private"
     else:
         promise = f"differentially private, epsilon {format_number(card.epsilon, 3)}"
-    centres, parties = format_quantity(result.k, "centre"), format_quantity(len(result.parties), "party", "parties")
+    centres, parties = format_quantity(result.k, "centre"), format_quantity(len(result.party_names), "party", "parties")
     return f"{result.name}: {centres}, {parties}; {result.ran}; {promise}{_name_mostly_noise(result)}"
 
 

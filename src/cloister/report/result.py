@@ -20,7 +20,17 @@ from cloister.errors import ConfigError
 from cloister.privacy.card import PrivacyCard
 from cloister.report.sizes import Sizes
 
-__all__ = ["CellBook", "Evaluation", "KChoice", "Learned", "NetworkTime", "PartyTraffic", "Result"]
+__all__ = [
+    "Between",
+    "CellBook",
+    "Evaluation",
+    "KChoice",
+    "Learned",
+    "NetworkTime",
+    "PartyTraffic",
+    "Result",
+    "TakingPart",
+]
 
 SCHEMA = 2
 _SCHEMA_SIMULATED = 1  # did not say how a result was made: all were simulated; some sizes were in another unit
@@ -130,6 +140,34 @@ class NetworkTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     simulated_s: float
 
 
+class TakingPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One party of a run between organisations, and its version of Cloister, as it said at the start."""
+
+    name: str
+    cloister_version: str
+
+
+class Between(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the run of a job between organisations was.
+
+    Attributes
+    ----------
+    run
+        Its ID, drawn by the coordinator.
+    transport
+        What carried the messages.
+    parties
+        All that took part.
+    left
+        Who had left when the clustering ended, as the coordinator said.
+    """
+
+    run: str
+    transport: str
+    parties: tuple[TakingPart, ...]
+    left: tuple[str, ...] = ()
+
+
 class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown_fields=True):
     """The result of one run.
 
@@ -138,7 +176,10 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
     name, protocol, variant
         From the job; ``variant`` says how the run differs from the protocol's default.
     ran
-        How it was made: ``"simulated"`` by one process that held every party's records.
+        How it was made: ``"simulated"`` by one process that held every party's records, or ``"between organisations"``
+        by processes of which each held its own.
+    between
+        The run between organisations; None of a simulation.
     columns
         Names and public bounds, in the order of the centres' columns.
     centres
@@ -154,7 +195,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
     curve
         Each k that was tried, if k was to be chosen.
     parties
-        Traffic, one entry per party.
+        Traffic, one entry per party; between organisations the own party's only.
     leakage
         Who learned what.
     withstands, breaks_if
@@ -187,7 +228,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
 
     name: str
     protocol: str
-    ran: Literal["simulated"]
+    ran: Literal["simulated", "between organisations"]
     columns: tuple[Column, ...]
     centres: np.ndarray[Any, np.dtype[np.float64]]
     rounds: int
@@ -203,6 +244,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
     seeded: bool
     evaluation: Evaluation | None = None
     network: NetworkTime | None = None
+    between: Between | None = None
     notes: tuple[str, ...] = ()
     card: PrivacyCard | None = None
     sizes: Sizes | None = None
@@ -223,6 +265,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
         if not np.isfinite(centres).all():
             raise ConfigError(f"centres must be finite; got {np.sum(~np.isfinite(centres))} numbers that are not.")
         _check_noise(self)
+        if (self.between is None) is (self.ran == "between organisations"):
+            raise ConfigError("a result between organisations, and no other, must say between whom; this one does not.")
         _check_numbers(self)
         _check_time(self.created)
         _check_codebooks(self)
@@ -245,6 +289,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
         ranges = column_highs(self.columns) - column_lows(self.columns)
         found: np.ndarray[Any, np.dtype[np.bool_]] = self.centre_noise >= _MOSTLY_NOISE * ranges
         return found
+
+    @property
+    def party_names(self) -> tuple[str, ...]:
+        """All parties that took part."""
+        return tuple(party.name for party in (self.between.parties if self.between else self.parties))
 
     @property
     def bytes_total(self) -> int:

@@ -30,7 +30,7 @@ from cloister.report.layout import (
     print_line,
     print_table,
 )
-from cloister.report.result import KChoice, Learned, Result
+from cloister.report.result import Between, KChoice, Learned, Result
 from cloister.report.sizes import Sizes
 
 _MOST_ROWS, _MOST_TRIED = 40, 20
@@ -53,13 +53,16 @@ def print_report(result: Result, console: Console, *, folder: Path | None = None
     folder
         Where it was written, named at the end.
     """
-    parties = ", ".join(party.name for party in result.parties[:_MOST_PARTIES])
-    if len(result.parties) > _MOST_PARTIES:
-        parties += f" and {len(result.parties) - _MOST_PARTIES:,} more"
-    clusters, holders = format_quantity(result.k, "cluster"), format_quantity(len(result.parties), "party", "parties")
+    names = result.party_names
+    parties = ", ".join(names[:_MOST_PARTIES])
+    if len(names) > _MOST_PARTIES:
+        parties += f" and {len(names) - _MOST_PARTIES:,} more"
+    clusters, holders = format_quantity(result.k, "cluster"), format_quantity(len(names), "party", "parties")
     print_heading(console, f"{result.name}: {clusters} over the records of {holders} ({result.ran})")
     protocol = f"{result.protocol}, {result.variant}" if result.variant else result.protocol
     print_line(console, f"{parties}; protocol {protocol}; {format_quantity(result.rounds, 'round')}")
+    if result.between is not None:
+        print_line(console, _describe_run(result.between))
     _print_centres(result, console)
     _print_curve(result, console)
     _print_loss(result, console)
@@ -76,6 +79,14 @@ def print_report(result: Result, console: Console, *, folder: Path | None = None
         print_heading(console, "Written")
         for path in sorted(folder.iterdir()):
             console.print(Text(f"  {path}"), soft_wrap=True)
+
+
+def _describe_run(between: Between) -> str:
+    """Say over what the parties talked, with which versions, and who left."""
+    versions = {party.cloister_version for party in between.parties}
+    mixed = ", ".join(f"{party.name} {party.cloister_version}" for party in between.parties[:_MOST_PARTIES])
+    said = f"run {between.run[:8]} over {between.transport}; Cloister {versions.pop() if len(versions) == 1 else mixed}"
+    return said + (f"; left before the end: {', '.join(between.left)}" if between.left else "")
 
 
 def _find_facts(result: Result) -> Facts:
@@ -292,9 +303,10 @@ def _print_traffic(result: Result, console: Console) -> None:
         print_line(console, f"and {more}: see result.json")
     masks = "no masks" if result.ring_bits is None else f"masks over the ring of {result.ring_bits}-bit integers"
     hidden = _find_facts(result).hides_values or masks
+    whose = "in total" if result.between is None else "of this party's"
     print_line(
         console,
-        f"{format_bytes(result.bytes_total)} in {format_quantity(result.messages_total, 'message')} in total; "
+        f"{format_bytes(result.bytes_total)} in {format_quantity(result.messages_total, 'message')} {whose}; "
         f"{format_quantity(result.fractional_bits, 'fractional bit')}, {hidden}.",
     )
     if result.network is not None:

@@ -10,12 +10,10 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
-from importlib.metadata import version
-from itertools import groupby
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cloister.crypto import Identity, make_entropy
 from cloister.data import Table, open_table
@@ -24,13 +22,11 @@ from cloister.job import COORDINATOR, Job, Setup
 from cloister.job.refusals import check_choice
 from cloister.privacy.books import JobBooks, prepay
 from cloister.privacy.ledger import LedgerSession
-from cloister.privacy.units import Noisy
 from cloister.protocol import (
     SERVER,
     Coordinator,
     Explanation,
     Finding,
-    LabelSession,
     OwnInput,
     Party,
     PublicInput,
@@ -41,7 +37,7 @@ from cloister.protocol import (
 )
 from cloister.report.evaluation import evaluate_centres
 from cloister.report.labels import PartyLabels
-from cloister.report.result import Evaluation, Learned, NetworkTime, PartyTraffic, Result
+from cloister.report.result import Evaluation, NetworkTime, Result
 from cloister.runtime import NETWORKS, LocalRun, OnProgress, Traffic, run_local
 from cloister.sessions.alignment import Aligned, align_tables
 from cloister.sessions.assembly import (
@@ -53,6 +49,7 @@ from cloister.sessions.assembly import (
     take_input,
 )
 from cloister.sessions.instruments import Instruments
+from cloister.sessions.results import describe_alignment, make_result, name_labels
 from cloister.sessions.tables import OnTable, OwnTable, check_source_names, open_own_table
 
 OnLabels = Callable[[PartyLabels], None]
@@ -116,7 +113,7 @@ def simulate(
             on_records(everything)
         if measures_loss:
             evaluation = evaluate_centres(everything, clustered.finding.centres)
-    return make_result(setup, clustered, evaluation)
+    return summarise(setup, clustered, evaluation)
 
 
 def label_records(
@@ -280,7 +277,12 @@ class Simulation:
                 session.job, session.agreed, finding, run.result, None if books is None else books.make_card
             )
         about_books = () if books is None or explanation.card is None else books.describe_ledgers(explanation.card)
-        notes = (*session.notes, *explanation.notes, *about_books, *self._describe_alignment())
+        about_order = describe_alignment(
+            setup.job,
+            is_aligned=self.aligned is not None,
+            by_session=self.aligned is not None and self.aligned.run is not None,
+        )
+        notes = (*session.notes, *explanation.notes, *about_books, *about_order)
         explanation = replace(explanation, notes=notes)
         labelled = self.distribute_labels(finding)
         labels: tuple[PartyLabels, ...] = ()
@@ -313,7 +315,13 @@ class Simulation:
                 labelling.agreed, session=session, entropy=make_entropy(f"labels: {COORDINATOR}", seed=seed)
             )
             run = self._run(labelling.roles, labelling.agreed, coordinator, parties, session)
-        return run, tuple(self._name_labels(labelling, number, parties[number - 1]) for number in labelling.granted)
+        granted = {number: labelling.read(parties[number - 1]) for number in labelling.granted}
+        return run, tuple(self._name_labels(number, labels) for number, labels in granted.items())
+
+    def _name_labels(self, number: int, labels: NDArray[np.int64]) -> PartyLabels:
+        name = self.setup.job.parties[number - 1].name
+        alignment = None if self.aligned is None else self.aligned.alignments[name]
+        return name_labels(self.setup.job, name, self.tables[name], alignment, labels)
 
     def join_records(self) -> Sequence[Table]:
         """Return whole records in the job's column order, which only a simulator can do."""
@@ -354,28 +362,6 @@ class Simulation:
             on_progress=self.on_progress,
         )
 
-    def _describe_alignment(self) -> tuple[str, ...]:
-        if self.aligned is not None and self.aligned.run is not None:
-            return (
-                "IDs were first aligned privately: docs/align.md says who learned what from that. Its messages are not "
-                "counted in the traffic.",
-            )
-        if self.aligned is None and self.setup.job.protocol.facts.split == "columns":
-            return ("The job says that all tables have their rows in the same order; nothing can check that.",)
-        return ()
-
-    def _name_labels(self, labelling: LabelSession, number: int, party: Party) -> PartyLabels:
-        """Put one party's labels into the order of its table, each with its ID or row."""
-        name = self.setup.job.parties[number - 1].name
-        table, labels = self.tables[name], labelling.read(party)
-        rows = np.arange(len(labels)) if self.aligned is None else self.aligned.alignments[name].rows
-        order = np.argsort(rows, kind="stable")
-        own_rows = rows[order].tolist()
-        cells = None if table.table is None else table.table.id_cells
-        keys: list[object] = [row + 1 for row in own_rows] if cells is None else [cells[row] for row in own_rows]
-        key_name = self.setup.job.data.id or "row"
-        return PartyLabels(party=name, key_name=key_name, keys=keys, labels=labels[order])
-
 
 def _find_common(found: Sequence[Finding]) -> Finding:
     """Return the common finding; parties that stayed to the end must agree to the last bit."""
@@ -404,64 +390,22 @@ def _join_runs(first: LocalRun[Any], second: LocalRun[Any]) -> LocalRun[Any]:
     )
 
 
-def make_result(setup: Setup, clustered: Clustered, evaluation: Evaluation | None) -> Result:
+def summarise(setup: Setup, clustered: Clustered, evaluation: Evaluation | None) -> Result:
     """Return what a run shows: nothing of what is only its parties' or the audit's."""
-    job, explanation, finding = setup.job, clustered.explanation, clustered.finding
-    seeded = f"Made with seed {setup.seed}: reproducible, but anyone who knows the seed can remove every mask."
-    return Result(
-        name=job.name,
-        protocol=job.protocol.name,
-        variant=job.protocol.variant_in_words,
+    explanation, run = clustered.explanation, clustered.run
+    if setup.seed is not None:
+        seeded = f"Made with seed {setup.seed}: reproducible, but anyone who knows the seed can remove every mask."
+        explanation = replace(explanation, notes=(*explanation.notes, seeded))
+    names = [party.name for party in setup.job.parties]
+    return make_result(
+        setup.job,
+        explanation,
+        clustered.finding,
+        dict(zip(names, run.traffic.values(), strict=True)),
         ran="simulated",
-        columns=job.columns,
-        centres=job.to_original(finding.centres),
-        rounds=finding.rounds,
-        parties=_list_traffic(job, clustered.run),
-        leakage=_list_learned(explanation),
-        withstands="" if explanation.card else explanation.leakage.withstands,
-        breaks_if=explanation.leakage.breaks_if,
-        transcript_sha256=None if setup.seed is None else clustered.run.transcript_sha256,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        cloister_version=version("cloister"),
-        fractional_bits=job.protocol.grid.fractional_bits
-        if explanation.fractional_bits is None
-        else explanation.fractional_bits,
-        ring_bits=explanation.ring_bits,
+        notes=explanation.notes,
+        transcript_sha256=None if setup.seed is None else run.transcript_sha256,
         seeded=setup.seed is not None,
         evaluation=evaluation,
-        network=None
-        if setup.network is None
-        else NetworkTime(model=setup.network, simulated_s=clustered.run.network_s or 0.0),
-        notes=explanation.notes if setup.seed is None else (*explanation.notes, seeded),
-        card=explanation.card,
-        sizes=finding.sizes,
-        centre_noise=None if finding.centre_noise is None else job.scale_to_original(finding.centre_noise),
-        curve=finding.curve,
-        codebooks=finding.codebooks,
+        network=None if setup.network is None else NetworkTime(model=setup.network, simulated_s=run.network_s or 0.0),
     )
-
-
-def _list_traffic(job: Job, run: LocalRun[Any]) -> tuple[PartyTraffic, ...]:
-    return tuple(
-        PartyTraffic(
-            name=party.name,
-            bytes_sent=traffic.bytes_sent,
-            bytes_received=traffic.bytes_received,
-            messages_sent=traffic.messages_sent,
-            messages_received=traffic.messages_received,
-            rounds_missed=traffic.steps_missed,
-        )
-        for party, traffic in zip(job.parties, run.traffic.values(), strict=True)
-    )
-
-
-def _list_learned(explanation: Explanation) -> tuple[Learned, ...]:
-    """Put the leakage table into words, one line per role and degree."""
-    noise = Noisy.PRIVATE if explanation.card is None else explanation.card.noisy
-    rows = []
-    for (role, learns), group in groupby(explanation.leakage.rows, key=lambda row: (row.role, row.learns)):
-        name = {"coordinator": f"the {explanation.middleman}", "party": "each party"}[role]
-        what = "; ".join(row.meaning for row in group)
-        rows.append(Learned(role=name, what=what, how=learns.in_words(noise)))
-    note = f"public; see {explanation.leakage.source}"
-    return (*rows, Learned(role="everyone", what=explanation.public, how="exactly", note=note))

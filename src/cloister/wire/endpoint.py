@@ -16,6 +16,7 @@ Steps only grow. A party may miss some, so gaps are allowed; going back is not.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Generic
 
@@ -35,6 +36,8 @@ class PartyEndpoint:
         self._last_step = -1
         self._last_frame = b""
         self._last_reply = b""
+        self.answered = self.bytes_taken = self.bytes_answered = 0
+        """What passed: requests that were answered, and the lengths of their frames and replies, each once."""
 
     def has_answered(self, frame: bytes) -> bool:
         """Whether this is the last frame again; it gets the same reply."""
@@ -58,6 +61,9 @@ class PartyEndpoint:
         reply = self._party.handle(self._codec.request(envelope.body))
         self._last_reply = self._codec.encode(reply, session=self._session, step=envelope.step, sender=self.number)
         self._last_step, self._last_frame = envelope.step, frame
+        self.answered += 1
+        self.bytes_taken += len(frame)
+        self.bytes_answered += len(self._last_reply)
         return self._last_reply
 
 
@@ -69,7 +75,10 @@ class CoordinatorEndpoint(Generic[Result]):
         self._codec = codec
         self._session = session
         self._step = -1
+        self.missed: Counter[int] = Counter()
+        """How many requests to each party had no answer when their step was closed."""
         self._result: list[Result] = []
+        self._requests: Mapping[int, bytes] | None = None
         self._ask: Ask | None = None
         self._advance(None)
 
@@ -103,10 +112,15 @@ class CoordinatorEndpoint(Generic[Result]):
         return self._result[0]
 
     def frames(self) -> Mapping[int, bytes]:
-        """Return the bytes to send to each party in the open step.
+        """Return the bytes to send to each party in the open step; they are made once.
 
         Equal requests in a row, the usual case, are encoded once: thousands of parties share one frame.
         """
+        if self._requests is None:
+            self._requests = self._encode_requests()
+        return self._requests
+
+    def _encode_requests(self) -> Mapping[int, bytes]:
         frames: dict[int, bytes] = {}
         last: Message | None = None
         frame = b""
@@ -147,11 +161,13 @@ class CoordinatorEndpoint(Generic[Result]):
     def close_step(self) -> None:
         """Count the missing parties as dropped and go on to the next step."""
         answers = {p: self._replies.get(p, Dropped()) for p in self.ask.requests}
+        self.missed.update(self.waiting_for())
         self._advance(answers)
 
     def _advance(self, answers: Mapping[int, Message | Dropped] | None) -> None:
         self._frames: dict[int, bytes] = {}
         self._replies: dict[int, Message] = {}
+        self._requests = None
         try:
             self._ask = next(self._coordinator) if answers is None else self._coordinator.send(answers)
             self._step += 1

@@ -122,25 +122,24 @@ class TestCharges:
         plan = [gaussian(0.01), gaussian(0.02), gaussian(0.02)]
         open_session(ledger).charge_all(plan)
         before, other = ledger.summarise_one(PATIENTS), open_session(ledger)
-        other.resume(plan)
+        assert other.resume(plan, has_journal=True)
         for release in plan:
             other.charge(release)
         assert ledger.summarise_one(PATIENTS) == before
         other.charge(plan[0])  # what was paid for is used up
         assert ledger.summarise_one(PATIENTS).charges == 4
 
-    def test_a_session_that_goes_on_and_has_not_paid_pays_now(self, ledger):
+    def test_a_session_that_goes_on_and_has_not_paid_is_told_so(self, ledger):
         open_session(ledger, session=b"\x02" * 16).charge_all([gaussian(0.01)])
         session = open_session(ledger)
-        session.resume([gaussian(0.01)] * 2)
-        session.charge(gaussian(0.01))
-        assert ledger.summarise_one(PATIENTS).charges == 3
+        assert not session.resume([gaussian(0.01)] * 2, has_journal=True)
+        assert ledger.summarise_one(PATIENTS).charges == 1
 
     @pytest.mark.parametrize("paid", [[gaussian(0.01)], [gaussian(0.02), gaussian(0.01)], [gaussian(0.01)] * 3])
     def test_a_session_that_has_paid_for_another_job_cannot_go_on(self, ledger, paid):
         open_session(ledger).charge_all(paid)
-        with pytest.raises(LedgerError, match="must have paid for exactly this job"):
-            open_session(ledger).resume([gaussian(0.01)] * 2)
+        with pytest.raises(LedgerError, match="paid for once"):
+            open_session(ledger).resume([gaussian(0.01)] * 2, has_journal=True)
         assert ledger.summarise_one(PATIENTS).charges == len(paid)
 
     def test_the_same_number_without_a_journal_is_another_session(self, ledger):

@@ -16,7 +16,7 @@ to, for one data set and for all), :mod:`~cloister.privacy.ledger.chain`, :mod:`
 
 from cloister.privacy.ledger.account import DataSummary
 from cloister.privacy.ledger.fingerprint import fingerprint_label, fingerprint_records
-from cloister.privacy.ledger.ledger import Ledger
+from cloister.privacy.ledger.ledger import Ledger, Trace
 from cloister.privacy.ledger.places import UNDECLARED, default_ledger
 from cloister.privacy.ledger.session import LedgerSession, Statement
 
@@ -26,6 +26,7 @@ __all__ = [
     "Ledger",
     "LedgerSession",
     "Statement",
+    "Trace",
     "default_ledger",
     "fingerprint_label",
     "fingerprint_records",

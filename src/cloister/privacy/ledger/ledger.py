@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -14,12 +15,34 @@ from cloister.privacy.ledger.account import Account, DataSummary
 from cloister.privacy.ledger.accounts import Accounts
 from cloister.privacy.ledger.chain import Head, StoredEntry, chain_entries
 from cloister.privacy.ledger.cost import Cost
-from cloister.privacy.ledger.entries import Cap, Entry, Join, check_dataset, is_old_name, shorten_name
+from cloister.privacy.ledger.entries import Cap, Charge, Entry, Join, check_dataset, is_old_name, shorten_name
 from cloister.privacy.ledger.schema import SCHEMA_VERSION, create_ledger
 from cloister.privacy.ledger.store import LedgerStore, Transaction, name_errors
 from cloister.privacy.units import Budget, Unit
 
 _LEAST_DIGITS = 8  # of an old fingerprint: fewer may be a name
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trace:
+    """What one session left in a ledger.
+
+    Parameters
+    ----------
+    before, after
+        The head before its first charge, and after its last.
+    charges
+        How many.
+    dataset, unit, spent
+        Which data set, and what they cost one unit of it together.
+    """
+
+    before: Head
+    after: Head
+    charges: int
+    dataset: str
+    unit: Unit
+    spent: Cost
 
 
 class Ledger:
@@ -233,6 +256,28 @@ class Ledger:
                 "Entries are missing, or this is another ledger: restore a copy."
             )
         return last
+
+    def trace(self, session: str) -> Trace | None:
+        """Return where one session's charges stand in the chain, and what they cost; None if it has none.
+
+        All of it follows from the entries: it is the same after a kill, and whoever else charged in between.
+        """
+        before, last, charges = None, self._store.start, list[Charge]()
+        with self._store.transaction(write=False) as transaction:
+            for stored in transaction.entries_after(0):
+                entry, following = stored.entry, last.follow(stored)
+                if isinstance(entry, Charge) and entry.session == session:
+                    before, after = before or last, following
+                    charges.append(entry)
+                last = following
+            self._check_end(transaction, last)
+        if before is None:
+            return None
+        spent = Cost()
+        for charge in charges:
+            spent = spent.plus(charge.cost)
+        first = charges[0]
+        return Trace(before=before, after=after, charges=len(charges), dataset=first.data, unit=first.unit, spent=spent)
 
     def export(self) -> Iterator[str]:
         """Yield the ledger as lines of JSON, without salt and fingerprints: what it is, then each entry and its chain.

@@ -133,31 +133,38 @@ class LedgerSession:
         with self._lock:
             self._paid.update(planned)
 
-    def resume(self, releases: Iterable[Release]) -> None:
-        """Go on after a kill: what :meth:`charge_all` had charged is not charged again; if nothing was, it is now.
+    def resume(self, releases: Iterable[Release], *, has_journal: bool) -> bool:
+        """Take over what this session paid in a process that was stopped; return whether it had paid.
 
-        Only for a session whose journal is at hand: its number alone, which others choose, is no proof of payment.
+        Parameters
+        ----------
+        releases
+            What was paid with :meth:`charge_all`.
+        has_journal
+            Whether the journal of what was released under that payment is at hand: without it, noise would be drawn
+            again, and a second release must not go out under the first one's payment.
 
         Raises
         ------
         LedgerError
-            If this session has paid for something else.
+            If the session has paid, and there is no journal, or it has paid something else.
         """
-        planned = tuple(releases)
-        spent = self.spent()
-        if self.seeded or spent == Cost():
-            self.charge_all(planned)
-            return
-        due = Cost()
+        spent, planned = self.spent(), tuple(releases)
+        if spent == Cost():
+            return False
+        cost = Cost()
         for release in planned:
-            due = due.plus(price_release(release))
-        if due != spent:
+            cost = cost.plus(price_release(release))
+        if not has_journal or spent != cost:
             raise LedgerError(
-                f"{self.ledger.path}: a session that goes on must have paid for exactly this job; it has paid for "
-                "another. This session cannot go on, and what was charged stays charged. Run the job again."
+                f"{self.ledger.path}: a session must be paid for once, by a role that still has its journal; this one "
+                "was paid for, and its journal is gone or is another's. What was charged stays charged. Run the job "
+                "again, in a new run."
             )
+        self._forget_parents_payments()
         with self._lock:
             self._paid.update(planned)
+        return True
 
     def check_all(self, releases: Iterable[Release]) -> None:
         """Raise as :meth:`charge_all` would now, and write nothing. Others may spend in between."""

@@ -12,8 +12,10 @@ from cloister.aggregation import Introduction, Masks, unpack_members
 from cloister.aggregation.messages import Answered, OpenTotal, RestoreMasks
 from cloister.aggregation.seed_agreement import Ready
 from cloister.crypto import Stream, derive_key
+from cloister.crypto.identity import SIGNATURE_BYTES
 from cloister.errors import DivergedError, LocalProtocolError, RemoteProtocolError
 from cloister.privacy.release import NoiseDuty, release
+from cloister.protocol import Votes
 from cloister.protocols.guided_sums.agreement import Agreement, release_of
 from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession, Result
 from cloister.protocols.guided_sums.leader import Leader
@@ -58,6 +60,8 @@ class GuidedParty:
         self._led = 0  # the last round that we stated something in; each has one question of ours
         self._result: GuidedFinding | None = None
         self._signatures = 0
+        self.votes: Votes | None = None
+        """On the result, once the session has finished."""
         self._finished = False
 
     @property
@@ -221,6 +225,13 @@ class GuidedParty:
             raise RemoteProtocolError("a result must be signed before the end; it is not.")
         members = unpack_members(request.members, self._agreement.settings.parties)
         self._signatures = self._statements.count_signatures(request.signatures, members, self._link)
+        places = range(0, len(request.signatures), SIGNATURE_BYTES)
+        self.votes = Votes(
+            session=self._seat.session,
+            statement=self._statements.name_result(self._link),
+            members=members,
+            signatures=tuple(request.signatures[place : place + SIGNATURE_BYTES] for place in places),
+        )
         self._finished = True
         return Ready()
 

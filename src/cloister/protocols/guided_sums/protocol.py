@@ -19,7 +19,7 @@ from cloister.privacy.books import Charges
 from cloister.privacy.card import Circumstances
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.units import LeakageTable
-from cloister.protocol import CardMaker, Clustering, Explanation, Finding, OwnInput, PublicInput
+from cloister.protocol import CardMaker, Clustering, Explanation, Finding, OwnInput, PublicInput, ToldRounds
 from cloister.protocols.guided_sums.agreement import Agreement, Settings, envelope_of, make_leakage
 from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession
 from cloister.protocols.guided_sums.attack import attack_sums
@@ -40,6 +40,7 @@ LEADER: Final = (
 class GuidedClustering(Clustering[GuidedSession[Settings]]):
     """A protocol of guided sums."""
 
+    Told = ToldRounds
     source: ClassVar[str]
     """Where it is proved."""
     totals: ClassVar[str]
@@ -101,6 +102,7 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
             centre_noise=found.centre_noise,
             curve=found.curve,
             details=found,
+            votes=party.votes,
         )
 
     @abstractmethod

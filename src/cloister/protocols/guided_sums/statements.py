@@ -25,11 +25,11 @@ from cloister.crypto.identity import SIGNATURE_BYTES
 from cloister.crypto.sealing import TAG_BYTES, open_keyed, seal_keyed
 from cloister.crypto.stream import Context, encode_context
 from cloister.errors import CloisterError, LocalProtocolError, RemoteProtocolError
+from cloister.protocol import RESULT_VOTE
 from cloister.protocols.guided_sums.query import Ground, Idle, Query, Question, pose
 from cloister.roles import PartyNumber, Seat
 
 SALT_BYTES, LINK_BYTES, _LENGTH_BYTES = 16, 32, 4
-_RESULT = "guided sums result"
 
 
 class Stated(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=5):
@@ -138,14 +138,15 @@ class Statements:
 
         One box can be made to open to two results under two keys, and whoever draws the common seed could give out two.
         """
-        return identity.sign(_RESULT, self._name_result(link))
+        return identity.sign(RESULT_VOTE, self.session, self.name_result(link))
 
     def count_signatures(self, signatures: bytes, members: tuple[int, ...], link: bytes) -> int:
         """Return how many of the members signed this very link; their signatures stand one behind the other."""
-        return _count_signatures(signatures, members, self._name_result(link), self.directory)
+        return _count_signatures(signatures, members, self.session, self.name_result(link), self.directory)
 
-    def _name_result(self, link: bytes) -> bytes:
-        return derive_key(self.seed, _RESULT, self.session, link)
+    def name_result(self, link: bytes) -> bytes:
+        """Return what is signed: it says nothing to those who do not hold the seed."""
+        return derive_key(self.seed, RESULT_VOTE, self.session, link)
 
 
 @lru_cache(maxsize=4)  # all of it is public: once for all parties of a process
@@ -195,7 +196,9 @@ def _hash(*context: Context) -> bytes:
 
 
 @lru_cache(maxsize=4)  # once for all parties of a process
-def _count_signatures(signatures: bytes, members: tuple[int, ...], name: bytes, directory: tuple[bytes, ...]) -> int:
+def _count_signatures(
+    signatures: bytes, members: tuple[int, ...], session: bytes, name: bytes, directory: tuple[bytes, ...]
+) -> int:
     if len(signatures) != SIGNATURE_BYTES * len(members):
         raise RemoteProtocolError(
             f"there must be a signature of {SIGNATURE_BYTES} bytes for each of {len(members)} members; "
@@ -203,6 +206,6 @@ def _count_signatures(signatures: bytes, members: tuple[int, ...], name: bytes, 
         )
     places = range(0, len(signatures), SIGNATURE_BYTES)
     return sum(
-        is_signed(signatures[place : place + SIGNATURE_BYTES], directory[member - 1], _RESULT, name)
+        is_signed(signatures[place : place + SIGNATURE_BYTES], directory[member - 1], RESULT_VOTE, session, name)
         for member, place in zip(members, places, strict=True)
     )

@@ -137,6 +137,10 @@ class MaskedOptions(ExactOptions, frozen=True):
     masks: MaskKind = "common"
     colluding_max: Annotated[int, Meta(ge=1)] | None = None
 
+    def name_masks(self, parties: int) -> str:
+        """Return what masks the sums."""
+        return self.masks
+
     def check(self, job: Job) -> None:
         """Refuse a coalition that common masks do not withstand, and sums that double masks do not protect."""
         super().check(job)

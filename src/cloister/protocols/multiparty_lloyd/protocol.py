@@ -24,7 +24,16 @@ from cloister.privacy.books import Charges
 from cloister.privacy.card import Circumstances, PrivacyCard
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.units import LeakageTable
-from cloister.protocol import CardMaker, Clustering, Explanation, Finding, OwnInput, PublicInput, placeholder_directory
+from cloister.protocol import (
+    CardMaker,
+    Clustering,
+    Explanation,
+    Finding,
+    OwnInput,
+    PublicInput,
+    ToldRounds,
+    placeholder_directory,
+)
 from cloister.protocols import serverless
 from cloister.protocols.multiparty_lloyd import messages
 from cloister.protocols.multiparty_lloyd.agreement import (
@@ -59,6 +68,8 @@ from cloister.wire import Codec
 
 class LloydClustering(Clustering[LloydSession]):
     """Rounds of Lloyd's algorithm on sums over all parties, around a coordinator or in a ring; by default exact."""
+
+    Told = ToldRounds
 
     def name_variant(self, job: Job) -> Variant:
         """Return which of the papers' protocols a job runs."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, ClassVar
 
+import msgspec
+import numpy as np
 from msgspec import Meta
 from msgspec.structs import replace as replace_fields
 
 from cloister.crypto import Entropy
-from cloister.errors import TooFewPartiesError
+from cloister.errors import RemoteProtocolError, TooFewPartiesError
 from cloister.forecast.model import Forecast, PlanRequest
 from cloister.forecast.trials import refuse_epsilons
 from cloister.job import Job
@@ -19,16 +21,27 @@ from cloister.job.refusals import KeyPath, check_integer, refuse
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.books import Charges
 from cloister.privacy.card import Circumstances, PrivacyCard
+from cloister.privacy.mechanisms import Release
 from cloister.privacy.placement import Aggregator
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.units import LeakageTable
-from cloister.protocol import CardMaker, Clustering, Explanation, Finding, OwnInput, PublicInput, placeholder_directory
-from cloister.protocols.secfc.agreement import SecfcAgreement, check_declared
+from cloister.protocol import (
+    CardMaker,
+    Clustering,
+    Explanation,
+    Finding,
+    OwnInput,
+    PublicInput,
+    ToldOutcome,
+    placeholder_directory,
+)
+from cloister.protocols.secfc.agreement import Coding, SecfcAgreement, check_declared
 from cloister.protocols.secfc.coordinator import Outcome, coordinate_secfc
 from cloister.protocols.secfc.leakage import describe_leakage, describe_scope, describe_who_adds_noise
 from cloister.protocols.secfc.messages import CODEC
 from cloister.protocols.secfc.party import SecfcParty
 from cloister.protocols.secfc.plan import describe_code, forecast_secfc
+from cloister.records import IntArray
 from cloister.roles import Coordinator, Party, Seat
 from cloister.wire import Codec
 
@@ -77,6 +90,10 @@ class SecfcOptions(Options, frozen=True, tag="secfc"):
         if 2 * self.resolve_privacy(parties) + 2 * self.segments - 1 > parties:
             self._refuse_code(parties)
 
+    def name_placement(self, parties: int) -> str:
+        """The coordinator adds the noise."""
+        return "aggregator"
+
     def _refuse_code(self, parties: int) -> None:
         """Refuse the code, and say which one the parties could decode."""
         privacy, segments = self.resolve_privacy(parties), self.segments
@@ -100,10 +117,32 @@ class SecfcOptions(Options, frozen=True, tag="secfc"):
         return max(1, min((parties - 2 * self.segments) // 2, -(-parties // 3)))
 
 
+class SecfcTold(ToldOutcome, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the clients know as well, or may: how the rounds ended, and the sizes of the clusters."""
+
+    revealed: bool
+    converged: bool
+    rounds: Annotated[int, Meta(ge=0)]
+    records_max: Annotated[int, Meta(ge=0, lt=2**53)]
+    counts: tuple[Annotated[int, Meta(ge=0, lt=2**53)], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeardOutcome:
+    """The public part of an outcome, as a client reads it; `Outcome` is the coordinator's."""
+
+    revealed: bool
+    converged: bool
+    rounds: int
+    counts: IntArray
+    coding: Coding
+
+
 class Secfc(Clustering[SecfcAgreement]):
     """SecFC: Li, Hou, Buyukates and Avestimehr, "Secure Federated Clustering" (2022)."""
 
     Options = SecfcOptions
+    Told = SecfcTold
 
     def codec(self, agreed: SecfcAgreement) -> Codec:
         """The messages of SecFC."""
@@ -173,7 +212,7 @@ class Secfc(Clustering[SecfcAgreement]):
         """Seat the coordinator."""
         return coordinate_secfc(agreed, entropy=entropy, session=session, duty=duty)
 
-    def find(self, agreed: SecfcAgreement, party: Party, outcome: Outcome) -> Finding | None:
+    def find(self, agreed: SecfcAgreement, party: Party, outcome: Outcome | HeardOutcome) -> Finding | None:
         """Return the centres that were revealed to a client; refuse a session that could reveal none."""
         assert isinstance(party, SecfcParty)
         if not outcome.revealed:
@@ -187,7 +226,12 @@ class Secfc(Clustering[SecfcAgreement]):
         return Finding(centres=centres, rounds=outcome.rounds)
 
     def explain(
-        self, job: Job, agreed: SecfcAgreement, finding: Finding, outcome: Outcome, make_card: CardMaker | None
+        self,
+        job: Job,
+        agreed: SecfcAgreement,
+        finding: Finding,
+        outcome: Outcome | HeardOutcome,
+        make_card: CardMaker | None,
     ) -> Explanation:
         """Explain what is exact, what is hidden, and how little the noise protects."""
         card = None if make_card is None else make_card(Circumstances(parties_in_sum=len(job.parties)))
@@ -199,6 +243,36 @@ class Secfc(Clustering[SecfcAgreement]):
             card=None if card is None else _limit_card(card, agreed),
             fractional_bits=outcome.coding.bits - 1,
         )
+
+    def tell(self, outcome: Outcome) -> bytes:
+        """Encode what the clients may know."""
+        return msgspec.msgpack.encode(
+            SecfcTold(
+                revealed=outcome.revealed,
+                converged=outcome.converged,
+                rounds=outcome.rounds,
+                records_max=outcome.coding.records_max,
+                counts=tuple(outcome.counts.tolist()),
+            )
+        )
+
+    def hear(self, agreed: SecfcAgreement, told: bytes) -> HeardOutcome:
+        """Read what the coordinator told."""
+        heard = super().hear(agreed, told)
+        if len(heard.counts) != agreed.clusters:
+            raise RemoteProtocolError("the coordinator must tell the size of every cluster; it did not.")
+        return HeardOutcome(
+            revealed=heard.revealed,
+            converged=heard.converged,
+            rounds=heard.rounds,
+            counts=np.array(heard.counts, dtype=np.int64),
+            coding=Coding(agreement=agreed, records_max=heard.records_max),
+        )
+
+    def list_coordinator_charges(self, agreed: SecfcAgreement, outcome: Outcome | HeardOutcome) -> tuple[Release, ...]:
+        """The noise on the revealed centres, which the coordinator draws once."""
+        event = outcome.coding.noise_event
+        return () if event is None else (event,)
 
     def forecast(self, job: Job, public: PublicInput, request: PlanRequest) -> Forecast:
         """Forecast how records are coded and what is sent, for the largest number of records."""
@@ -221,7 +295,7 @@ def _limit_card(card: PrivacyCard, agreement: SecfcAgreement) -> PrivacyCard:
     )
 
 
-def _write_notes(agreement: SecfcAgreement, outcome: Outcome) -> tuple[str, ...]:
+def _write_notes(agreement: SecfcAgreement, outcome: Outcome | HeardOutcome) -> tuple[str, ...]:
     sizes = ", ".join(f"{count:,}" for count in outcome.counts[:_SIZES_SHOWN])
     exact, whole = "Labels and centres are", "nothing here is"
     if agreement.budget is not None:

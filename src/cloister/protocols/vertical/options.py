@@ -121,6 +121,10 @@ class VerticalOptions(Options, frozen=True, tag=VERTICAL):
         self._check_cells(len(roles.encrypted))
         _check_alignment(job)
 
+    def name_placement(self, parties: int) -> str:
+        """Those who decrypt add shares of the noise."""
+        return "shared"
+
     def resolve_model(self, parties: int) -> Model:
         """Return the model. Two parties need no third; with more, nobody must be trusted not to collude."""
         return self.model or ("two-party" if parties == 2 else "collective")

@@ -179,6 +179,17 @@ class Vertical(Clustering[VerticalSession]):
             return None
         return open_label_session(job, directory, public, finding, records=count_aligned(job, public, least=1))
 
+    def label_relay(self, job: Job, directory: tuple[bytes, ...], public: PublicInput) -> LabelSession | None:
+        """Return that session as the relay knows it: with how many centres and cells there are, and zeros for them."""
+        agreed = self.agree(job, directory, public)
+        settings = agreed.agreement.settings
+        books = tuple(
+            CellBook(columns=columns, cells=((0.0,) * len(columns),) * settings.cells_of(holder))
+            for holder, columns in enumerate(agreed.encrypted_columns)
+        )
+        unknown = Finding(centres=np.zeros((job.k, len(job.columns))), rounds=0, codebooks=books)
+        return self.label_session(job, directory, public, unknown)
+
     def forecast(self, job: Job, public: PublicInput, request: PlanRequest) -> Forecast:
         """Forecast what a job would do, cost and find."""
         public = replace(public, records=require_records(request))

@@ -169,7 +169,8 @@ class RelayedParty:
                 "keys must be exchanged once, by all parties, after the seed was agreed on; got another order."
             )
         secrets = self._seed_holder.exchange_with_peers(request.keys)
-        self._mail = Mail(number=self.number, session=self._session, seed=seed, secrets=secrets)
+        bound = self._agreement.bind(self._session)
+        self._mail = Mail(number=self.number, session=bound, seed=seed, secrets=secrets)
         return Ready()
 
     def _take_turn(self, turn: Turn) -> Done:

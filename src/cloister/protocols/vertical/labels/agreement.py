@@ -7,13 +7,16 @@ as they come, by far the largest one. So primes are chosen for which q mod t is 
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import count as count_up
 from math import ceil, log, log2, prod
 
+import msgspec
 import numpy as np
 
+from cloister.crypto import derive_key
 from cloister.errors import ConfigError
 from cloister.lattice.parameters import FAILURE_BITS, MODULUS_BITS_MAX, Parameters, bound_primes
 from cloister.lattice.product_plan import DEGREE, JointLoad, ProductPlan, choose_product_plan
@@ -25,6 +28,7 @@ from cloister.protocols.vertical.layout import join_reps
 from cloister.protocols.vertical.messages import Stage
 from cloister.protocols.vertical.noise import STATISTICAL_BITS
 from cloister.records import FloatArray
+from cloister.wire import Array
 
 # Degree and number of primes of up to 27 bits, in order of cost.
 _LADDER = ((4096, 4), (8192, 5), (8192, 6), (8192, 7), (8192, 8))
@@ -100,6 +104,20 @@ class LabelsAgreement(VerticalAgreement):
     def session_centres(self) -> FloatArray:
         """The centres with Alice's columns first, then the holders'."""
         return self.settings.layout.to_session(self.centres)
+
+    @cached_property
+    def digest(self) -> bytes:
+        """SHA-256 of every field that the relay knows too: not of centres and cells, which it could guess and test."""
+        names = self.__dataclass_fields__.keys() - {"reps", "centres"}
+        agreed = {name: getattr(self, name) for name in names} | {"cells": self.cells}
+        agreed |= {"parameters": self.parameters, "key_parameters": self.key_parameters}
+        agreed |= {"levels": None if self.plan is None else self.plan.levels}
+        return hashlib.sha256(msgspec.msgpack.encode(agreed, order="sorted")).digest()
+
+    def bind(self, session: bytes) -> bytes:
+        """Bind boxes to centres and cells: who holds others can open none."""
+        found = msgspec.msgpack.encode([self.centres, *self.reps], enc_hook=Array.of)
+        return derive_key(found, "finding of a session for labels", session)
 
     def codebook_of(self, holder: int) -> Codebook:
         """Return the cells of one encrypted holder, from 0."""

@@ -1,0 +1,5 @@
+"""``python -m cloister``: the command line."""
+
+from cloister.cli import main
+
+main()

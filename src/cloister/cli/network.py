@@ -1,0 +1,201 @@
+"""``cloister serve`` and ``cloister party``: a job between organisations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from cloister.cli.ledger_report import print_statements, tell_if_stopped
+from cloister.cli.progress import report_clipped, show_progress
+from cloister.cli.run import draw
+from cloister.errors import ConfigError
+
+if TYPE_CHECKING:
+    from cloister.deployment import End
+    from cloister.job import Job, Setup
+    from cloister.privacy.ledger import LedgerSession
+    from cloister.report import Result
+    from cloister.report.folder import Sign
+    from cloister.report.labels import PartyLabels
+    from cloister.runtime.remote.hub import Deadlines
+
+JobFile = Annotated[Path, typer.Argument(metavar="JOB.TOML", help="The job file.", show_default=False)]
+Keys = Annotated[str, typer.Option(help="Our keys: NAME.key, or the name of keys in the default folder.")]
+Peers = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="PATH", help="Public files (NAME.pub) of the others, or folders of them; default: beside ours."
+    ),
+]
+Deadline = Annotated[
+    float, typer.Option(min=1, metavar="SECONDS", help="How long to wait for whoever is slow or cannot be reached.")
+]
+Anew = Annotated[bool, typer.Option("--anew", help="Give up an earlier run of this job that did not end.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print no progress and no report.")]
+
+
+def serve(
+    job_file: JobFile,
+    keys: Keys,
+    peers: Peers = None,
+    listen: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Where to listen; default: all addresses, the job's port.")
+    ] = None,
+    deadline: Deadline = 600.0,
+    start_deadline: Annotated[
+        float, typer.Option(min=1, metavar="SECONDS", help="How long to wait for all parties to join.")
+    ] = 86400.0,
+    record: Annotated[Path | None, typer.Option(help="The record of the run; default: run-NAME.json.")] = None,
+    anew: Anew = False,
+    quiet: Quiet = False,
+) -> None:
+    """Coordinate a job between organisations: listens on one port, holds no table and gets no result."""
+    from cloister.deployment import serve as serve_job
+    from cloister.deployment.record import check_record_place, describe_run, write_record
+    from cloister.job import COORDINATOR, Setup
+    from cloister.jobfile import load_job
+    from cloister.report.layout import make_console
+    from cloister.runtime.remote.hub import Deadlines
+
+    job, errors = load_job(job_file), make_console(stderr=True)
+    place = Path(f"run-{job.name}.json") if record is None else record
+    check_record_place(place)
+    role, end = _make_end(job, keys, peers, Deadlines(start_s=start_deadline, step_s=deadline))
+    if role != COORDINATOR:
+        raise ConfigError(f"the coordinator must use its own keys; these are those of {role}. Run: cloister party")
+
+    def tell_port(port: int) -> None:
+        make_console().print(f"Listening on port {port} for {len(job.parties)} parties.", soft_wrap=True)
+
+    with show_progress(errors, quiet=quiet) as on_progress:
+        course = serve_job(
+            Setup(job=job, folder=job_file.parent),
+            end,
+            listen=listen or _listen_everywhere(job),
+            anew=anew,
+            on_progress=on_progress,
+            on_listening=tell_port,
+        )
+    write_record(describe_run(course), place)
+    make_console().print(f"Written: {place}", soft_wrap=True)
+
+
+def party(
+    job_file: JobFile,
+    keys: Keys,
+    own: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Our own side: where our table and ledger are.")
+    ] = None,
+    peers: Peers = None,
+    address: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Where the coordinator listens; default: the job's address.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The result folder; default: result-NAME.")] = None,
+    deadline: Deadline = 600.0,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier result.")] = False,
+    consent: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What 'cloister join' has written; default: PARTY.consent beside the job."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Agree to every run of this job, without a consent.")] = False,
+    anew: Anew = False,
+    quiet: Quiet = False,
+) -> None:
+    """Take part in a job between organisations: calls the coordinator, and is never called."""
+    from cloister.agreement import OwnConsent
+    from cloister.cli.agree import find_consent
+    from cloister.deployment import take_part
+    from cloister.jobfile import load_job
+    from cloister.report.folder import add_picture, check_destination, write_result
+    from cloister.report.layout import make_console
+    from cloister.report.text import print_report
+    from cloister.runtime.remote.hub import Deadlines
+
+    job, errors = load_job(job_file), make_console(stderr=True)
+    role, end = _make_end(job, keys, peers, Deadlines(step_s=deadline), own)
+    setup = _read_own_setup(job_file, job, role, own)
+    path = consent or find_consent(job_file, role)
+    agreed = None if yes else OwnConsent(path=path, identity=end.identity, job=job, party=role)
+    folder = Path(f"result-{job.name}") if out is None else out
+    check_destination(folder, overwrite=overwrite)
+    ledgers: dict[str, LedgerSession] = {}
+    granted: list[PartyLabels] = []
+
+    def keep(result: Result, labels: PartyLabels | None, sign: Sign | None) -> None:
+        granted.extend([] if labels is None else [labels])
+        write_result(result, folder, overwrite=overwrite, labels=granted, sign=sign)
+
+    with tell_if_stopped(ledgers, errors), show_progress(errors, quiet=quiet) as on_progress:
+        result = take_part(
+            setup,
+            role,
+            end,
+            address=address or _read_address(job),
+            keep=keep,
+            consent=agreed,
+            contract=job_file.read_text(encoding="utf-8-sig"),
+            anew=anew,
+            on_progress=on_progress,
+            on_table=None if quiet else report_clipped(job, errors),
+            on_ledger=ledgers.__setitem__,
+        )
+    if quiet:
+        make_console().print(str(folder.resolve()), soft_wrap=True)
+        return
+    picture = draw(result, None, errors)
+    if picture is not None:
+        add_picture(folder, picture)
+    print_report(result, make_console(), folder=folder.resolve())
+    print_statements(ledgers, make_console())
+    for labels in granted:
+        errors.print(f"cloister: {labels.file_name} is as private as the records of {role}.", soft_wrap=True)
+
+
+def _make_end(
+    job: Job, keys: str, peers: list[Path] | None, deadlines: Deadlines, own_side: Path | None = None
+) -> tuple[str, End]:
+    """Read our keys, the others' public files and what our policy revokes; return who we are, and what we hold."""
+    from cloister.credentials import find_keys, find_public_files, load_keys
+    from cloister.deployment.keys import find_role, list_peers, make_end
+    from cloister.job import OwnSide, find_policy
+    from cloister.jobfile import load_own_side, load_policy
+
+    path = find_keys(keys)
+    own = load_keys(path)
+    role = find_role(job, own)
+    found = find_public_files(list_peers(job, role), peers or [path.parent])
+    policy = find_policy(OwnSide() if own_side is None else load_own_side(own_side))
+    revoked = () if policy is None else load_policy(policy).revoked
+    return role, make_end(job, own, found, deadlines=deadlines, revoked=revoked)
+
+
+def _read_own_setup(job_file: Path, job: Job, role: str, own: Path | None) -> Setup:
+    """Read our own side, which our policy allows to take part."""
+    from cloister.job import COORDINATOR
+    from cloister.jobfile import load_party_setup
+
+    if role == COORDINATOR:
+        raise ConfigError("a party must use its own keys; these are the coordinator's. Run: cloister serve")
+    holds = next(job.find_columns(one) for one in job.parties if one.name == role)
+    if own is None and holds:
+        raise ConfigError(
+            f'party {role!r} must say where its table is; it did not. Write data = "..." to a file and name it: '
+            "--own own.toml"
+        )
+    return load_party_setup(job_file, role, own)
+
+
+def _read_address(job: Job) -> str:
+    if job.coordinator.address is None:
+        raise ConfigError(
+            'the job must say where the coordinator listens; it does not. Write address = "host:port" in '
+            "[coordinator], or give --address HOST:PORT."
+        )
+    return job.coordinator.address
+
+
+def _listen_everywhere(job: Job) -> str:
+    """Return the job's port, on all of this machine's addresses."""
+    return f"[::]:{_read_address(job).rpartition(':')[2]}"

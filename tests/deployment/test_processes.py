@@ -1,0 +1,150 @@
+"""Real processes: they end with one result, whoever is killed and started again, and nothing is charged twice."""
+
+import json
+import os
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from cloister.privacy.ledger import UNDECLARED, Ledger
+from cloister.privacy.units import Unit
+from cloister.report import read_result
+from tests.deployment.processes import COORDINATOR, EXACT, JOB, NAMES, Processes
+
+LOCAL = 'placement = "local"'
+
+
+def check_end(processes, *, charged=True):
+    """One result, its own traffic at each, one charge each, and no journal left."""
+    results = {name: read_result(processes.folder / f"result-{name}") for name in processes.names}
+    first = results["north"]
+    for name, result in results.items():
+        assert np.array_equal(result.centres, first.centres)
+        assert result.ran == "between organisations"
+        assert [party.name for party in result.parties] == [name]
+        assert result.party_names == processes.names
+        assert not list((processes.folder / f"data-{name}").rglob("journals/*/*"))
+    assert not list((processes.folder / f"data-{COORDINATOR}").rglob("journals/*/*"))
+    if charged:
+        for name in processes.names:
+            with Ledger(processes.folder / f"{name}.ledger") as ledger:
+                spent = ledger.total(UNDECLARED, Unit.RECORD)
+            assert spent.epsilon(1e-6) == pytest.approx(first.card.epsilon, rel=1e-3), name
+    return results
+
+
+def test_four_processes_end_with_one_result(tmp_path):
+    with Processes(tmp_path, JOB.format(protocol=LOCAL)) as processes:
+        processes.start_all()
+        processes.wait_all()
+        results = check_end(processes)
+        record = json.loads((tmp_path / "run-processes.json").read_text())
+    assert [party["name"] for party in record["parties"]] == list(NAMES)
+    assert [one["kind"] for one in record["sessions"]] == ["clustering"]
+    assert record["run"] == results["north"].between.run
+
+
+STEPS = {"party": 4, "coordinator": 6}
+"""A record in the middle of the rounds."""
+
+
+@pytest.mark.parametrize("instant", ["before", "inside", "after", "paid", "found"])
+def test_a_party_that_is_killed_and_started_again_goes_on(instant, tmp_path):
+    with Processes(tmp_path, JOB.format(protocol=LOCAL)) as processes:
+        processes.start_all({"harbour": (instant, STEPS["party"])})
+        assert processes.wait("harbour")[0] == -signal.SIGKILL
+        processes.start("harbour")
+        processes.wait_all()
+        check_end(processes)
+
+
+@pytest.mark.parametrize("instant", ["before", "inside", "after"])
+def test_a_coordinator_that_is_killed_and_started_again_goes_on(instant, tmp_path):
+    with Processes(tmp_path, JOB.format(protocol=LOCAL)) as processes:
+        processes.start_all({COORDINATOR: (instant, STEPS["coordinator"])})
+        assert processes.wait(COORDINATOR)[0] == -signal.SIGKILL
+        processes.start(COORDINATOR)
+        processes.wait_all()
+        check_end(processes)
+
+
+def test_everybody_is_killed_and_started_again(tmp_path):
+    dooms = {COORDINATOR: ("after", 7), "north": ("after", 3), "harbour": ("inside", 5), "valley": ("before", 5)}
+    with Processes(tmp_path, JOB.format(protocol=LOCAL)) as processes:
+        processes.start_all(dooms)
+        for name in ("north", "harbour", "valley", COORDINATOR):
+            assert processes.wait(name)[0] == -signal.SIGKILL
+            processes.start(name)
+        processes.wait_all()
+        check_end(processes)
+
+
+def test_a_party_that_never_comes_back_is_left_out_where_the_protocol_can_go_on(tmp_path):
+    with Processes(
+        tmp_path, EXACT.replace("iterations = 4", "iterations = 4\nmin_parties = 2"), deadline=4
+    ) as processes:
+        processes.start_all({"valley": ("before", 5)})
+        assert processes.wait("valley")[0] == -signal.SIGKILL
+        del processes.running["valley"]
+        processes.wait_all()
+        north, harbour = (read_result(tmp_path / f"result-{name}") for name in ("north", "harbour"))
+        assert np.array_equal(north.centres, harbour.centres)
+        record = json.loads((tmp_path / "run-processes.json").read_text())
+        assert [party["name"] for party in record["parties"] if party["left"]] == ["valley"]
+
+
+def test_others_end_with_a_typed_error_that_names_who_is_missing(tmp_path):
+    with Processes(tmp_path, EXACT, deadline=3) as processes:
+        processes.start(COORDINATOR, more=("--start-deadline", "5"))
+        for name in ("north", "harbour"):
+            processes.start(name)
+        for name in (COORDINATOR, "north", "harbour"):
+            code, text = processes.wait(name)
+            assert code == 8
+            assert "valley" in text
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("who", [COORDINATOR, "harbour"])
+def test_who_is_stopped_says_what_was_spent_and_tells_the_others(who, how, tmp_path):
+    with Processes(tmp_path, JOB.format(protocol=LOCAL), deadline=30) as processes:
+        for name in (COORDINATOR, "north", "harbour"):
+            processes.start(name)
+        time.sleep(2)  # they wait for valley
+        os.kill(processes.running[who].pid, how)
+        code, text = processes.wait(who)
+        assert code == 130, text
+        if who == COORDINATOR:
+            for name in ("north", "harbour"):
+                code, text = processes.wait(name)
+                assert code == 8, text
+                assert "withdrew" in text
+        assert not list((tmp_path / f"data-{who}").rglob("journals/*/*"))
+
+
+def test_who_is_stopped_in_the_middle_says_what_stays_spent(tmp_path):
+    """Its role is at work and hangs; the others cannot go on without its noise, and learn so at once."""
+    with Processes(tmp_path, JOB.format(protocol=LOCAL), deadline=30) as processes:
+        processes.start_all({"harbour": ("hang", STEPS["party"])})
+        wait_for(lambda: "hangs" in processes.read_errors("harbour"))
+        os.kill(processes.running["harbour"].pid, signal.SIGTERM)
+        code, text = processes.wait("harbour")
+        assert code == 130
+        assert (
+            "harbour had been charged when the run stopped, and stays charged: Spent: epsilon 0 before, 8 now" in text
+        )
+        started_s = time.monotonic()
+        for name in ("north", "valley", COORDINATOR):
+            code, text = processes.wait(name)
+            assert code == 8
+            assert name == COORDINATOR or f"{name} had been charged" in text
+        assert time.monotonic() - started_s < 20  # and not the deadline
+
+
+def wait_for(holds, timeout_s=60):
+    until_s = time.monotonic() + timeout_s
+    while not holds():
+        assert time.monotonic() < until_s
+        time.sleep(0.05)
