@@ -49,6 +49,9 @@ _SAMPLERS = ("tests/privacy/test_sampler_entropy.py",)
 _BOOKS = ("tests/privacy/test_books.py",)
 _BLOCKS = ("tests/kmeans/test_expression.py",)
 _JOB = ("tests/jobfile/test_any_value.py",)
+_CENTRE_NOISE = ("tests/privacy/test_centre_noise.py",)
+_SIZES = ("tests/report/test_sizes.py",)
+_TEXT = ("tests/report/test_report_text.py",)
 
 NAMED: tuple[Named, ...] = (
     Named("unseeded is seed 0", "crypto/stream", "        return SystemEntropy()\n", "        seed = 0\n", _SECRETS),
@@ -309,5 +312,75 @@ NAMED: tuple[Named, ...] = (
         '    check_fields(("data",), data)\n',
         "",
         _JOB,
+    ),
+    Named(
+        "the noise of sums is not in a centre's",
+        "privacy/centre_noise",
+        "(sum_std**2 + means**2 * of_counts[:, None])",
+        "(means**2 * of_counts[:, None])",
+        _CENTRE_NOISE,
+    ),
+    Named(
+        "the noise of counts is not in a centre's",
+        "privacy/centre_noise",
+        "(sum_std**2 + means**2 * of_counts[:, None])",
+        "(sum_std**2 + 0.0 * of_counts[:, None])",
+        _CENTRE_NOISE,
+    ),
+    Named(
+        "a centre carries the noise of its last round only",
+        "privacy/centre_noise",
+        "np.square(1.0 - np.asarray(gains)) * left",
+        "0.0 * left",
+        _CENTRE_NOISE,
+    ),
+    Named(
+        "a centre's noise is halved on its way to the result",
+        "columns",
+        "(column_highs(columns) - column_lows(columns)) / 2",
+        "(column_highs(columns) - column_lows(columns)) / 4",
+        ("tests/test_columns.py",),
+    ),
+    Named(
+        "the noise of clients' sizes is in another unit",
+        "report/sizes",
+        "1.0) * whole**2 +",
+        "1.0) +",
+        _SIZES,
+    ),
+    Named(
+        "the total's noise is not in clients' sizes",
+        "report/sizes",
+        "shares**2 * total_variance)",
+        "0.0 * total_variance)",
+        _SIZES,
+    ),
+    Named(
+        "sizes do not follow the released total",
+        "report/sizes",
+        "fitted += believed * (total - fitted)",
+        "fitted += 0.0",
+        _SIZES,
+    ),
+    Named(
+        "a party votes twice for its size",
+        "protocols/guided_sums/statistics",
+        "= height - upper, upper",
+        "= height, upper",
+        ("tests/protocols/guided_sums/test_clients.py",),
+    ),
+    Named(
+        "fewer than what was seen",
+        "report/layout",
+        "(math.floor(bound / step) + 1) * step",
+        "math.floor(bound / step) * step",
+        _TEXT,
+    ),
+    Named(
+        "only centres that are all noise are named",
+        "report/result",
+        "_MOSTLY_NOISE = 0.1 ",
+        "_MOSTLY_NOISE = 0.28 ",
+        _TEXT,
     ),
 )
