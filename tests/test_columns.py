@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cloister.columns import scale_to_original
 from cloister.data import Column, parse_bounds, to_original, to_unit
 from cloister.errors import ConfigError
 
@@ -33,6 +34,13 @@ def test_the_bounds_themselves_map_without_rounding(a, b):
 def test_each_column_has_its_own_scale():
     columns = parse_bounds({"age": (0, 100), "bmi": {"low": 10, "high": 50}})
     assert to_unit([[50, 20]], columns).tolist() == [[0.0, -0.5]]
+
+
+def test_lengths_are_scaled_as_distances_between_points_are():
+    columns = parse_bounds({"age": (0, 100), "bmi": {"low": 10, "high": 50}})
+    points = np.array([[-0.5, 0.25], [0.5, 0.75]])
+    apart = to_original(points, columns)[1] - to_original(points, columns)[0]
+    assert scale_to_original(points[1] - points[0], columns).tolist() == apart.tolist() == [50.0, 10.0]
 
 
 def test_bounds_are_read_from_pairs_tables_and_columns_in_order():

@@ -57,6 +57,9 @@ _ABSENT = ("tests/test_absent.py",)
 _PIPES = ("tests/runtime/test_pipes.py",)
 _EXPOSURE = ("tests/exposure/test_exposure.py",)
 _LENGTHS = ("tests/exposure/test_lengths.py",)
+_CENTRE_NOISE = ("tests/privacy/test_centre_noise.py",)
+_SIZES = ("tests/report/test_sizes.py",)
+_TEXT = ("tests/report/test_report_text.py",)
 
 
 def _seed_0(name: str, old: str) -> Named:
@@ -125,8 +128,8 @@ NAMED: tuple[Named, ...] = (
     Named(
         "constant identities",
         "crypto/identity",
-        "Ed25519PrivateKey.from_private_bytes(entropy.bytes(32))",
-        "Ed25519PrivateKey.from_private_bytes(bytes(32))",
+        "Ed25519PrivateKey.from_private_bytes(entropy.bytes(SECRET_BYTES))",
+        "Ed25519PrivateKey.from_private_bytes(bytes(SECRET_BYTES))",
         _SECRETS,
     ),
     Named(
@@ -432,17 +435,17 @@ NAMED: tuple[Named, ...] = (
     Named(
         "a note has the hash of all messages",
         "sessions/simulation",
-        "notes=explanation.notes if setup.seed is None else (*explanation.notes, seeded),",
-        "notes=(*explanation.notes, clustered.run.transcript_sha256),",
+        "notes=explanation.notes,",
+        "notes=(*explanation.notes, run.transcript_sha256),",
         _EXPOSURE,
     ),
     Named(
         "progress says how many records there are",
         "sessions/simulation",
-        "            on_progress=self.on_progress,\n        )\n\n    def _describe",
+        "            on_progress=self.on_progress,\n        )\n\n\ndef _find",
         "            on_progress=lambda step: self.on_progress(\n"
         "                replace(step, label=str([table.table.check().records for table in self.tables.values()]))\n"
-        "            ),\n        )\n\n    def _describe",
+        "            ),\n        )\n\n\ndef _find",
         _EXPOSURE,
     ),
     Named(
@@ -451,5 +454,75 @@ NAMED: tuple[Named, ...] = (
         'return written.ljust(room, b"\\0")',
         "return written",
         _LENGTHS,
+    ),
+    Named(
+        "the noise of sums is not in a centre's",
+        "privacy/centre_noise",
+        "(sum_std**2 + means**2 * of_counts[:, None])",
+        "(means**2 * of_counts[:, None])",
+        _CENTRE_NOISE,
+    ),
+    Named(
+        "the noise of counts is not in a centre's",
+        "privacy/centre_noise",
+        "(sum_std**2 + means**2 * of_counts[:, None])",
+        "(sum_std**2 + 0.0 * of_counts[:, None])",
+        _CENTRE_NOISE,
+    ),
+    Named(
+        "a centre carries the noise of its last round only",
+        "privacy/centre_noise",
+        "np.square(1.0 - np.asarray(gains)) * left",
+        "0.0 * left",
+        _CENTRE_NOISE,
+    ),
+    Named(
+        "a centre's noise is halved on its way to the result",
+        "columns",
+        "(column_highs(columns) - column_lows(columns)) / 2",
+        "(column_highs(columns) - column_lows(columns)) / 4",
+        ("tests/test_columns.py",),
+    ),
+    Named(
+        "the noise of clients' sizes is in another unit",
+        "report/sizes",
+        "1.0) * whole**2 +",
+        "1.0) +",
+        _SIZES,
+    ),
+    Named(
+        "the total's noise is not in clients' sizes",
+        "report/sizes",
+        "shares**2 * total_variance)",
+        "0.0 * total_variance)",
+        _SIZES,
+    ),
+    Named(
+        "sizes do not follow the released total",
+        "report/sizes",
+        "fitted += believed * (total - fitted)",
+        "fitted += 0.0",
+        _SIZES,
+    ),
+    Named(
+        "a party votes twice for its size",
+        "protocols/guided_sums/statistics",
+        "= height - upper, upper",
+        "= height, upper",
+        ("tests/protocols/guided_sums/test_clients.py",),
+    ),
+    Named(
+        "fewer than what was seen",
+        "report/layout",
+        "(math.floor(bound / step) + 1) * step",
+        "math.floor(bound / step) * step",
+        _TEXT,
+    ),
+    Named(
+        "only centres that are all noise are named",
+        "report/result",
+        "_MOSTLY_NOISE = 0.1 ",
+        "_MOSTLY_NOISE = 0.28 ",
+        _TEXT,
     ),
 )

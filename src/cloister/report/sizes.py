@@ -120,10 +120,11 @@ def share_out(
 def _bring_up_to(counts: FloatArray, variances: FloatArray, total: float) -> FloatArray:
     """Return the numbers of at least 0 that add up to a total and are nearest to counts, by the counts' precisions."""
     free, weights = np.ones(len(counts), dtype=bool), variances if variances.any() else np.ones(len(counts))
-    while True:  # one that is negative stays 0: without it, the others are lowered further (Michelot 1986)
+    fitted: FloatArray = counts
+    while free.any():  # what is negative stays 0: without it, the others are lowered further (Michelot 1986)
         fitted = np.where(free, counts + weights * ((total - counts[free].sum()) / weights[free].sum()), 0.0)
         if (fitted >= 0).all():
-            return fitted
+            break
         free &= fitted > 0
-        if not free.any():
-            return np.full(len(counts), total / len(counts))
+    added = float(fitted.sum())  # the total, but for the rounding of numbers that are far larger
+    return fitted * (total / added) if free.any() and added > 0 else np.full(len(counts), total / len(counts))

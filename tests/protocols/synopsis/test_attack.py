@@ -243,7 +243,7 @@ MANY_ROUNDS = replace(KNOBS, rounds_min=5, rounds_max=5)
 
 def take_the_whole_budget(monkeypatch):
     """Forget the split: count, histogram and each of five rounds of Lloyd's algorithm get all there is."""
-    for name, times in {"release_size": 1, "release_histogram": 1, "refine_centres": 5}.items():
+    for name, times in {"find_number": 1, "release_histogram": 1, "refine_centres": 5}.items():
         real = getattr(pipeline, name)
         monkeypatch.setattr(
             pipeline,

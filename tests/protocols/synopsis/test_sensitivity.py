@@ -283,6 +283,7 @@ def check_split(rounds, unit):
                 l2_squared=budget,
                 records=100.0,
                 centres=np.zeros((1, 1)),
+                centre_variances=np.ones((1, 1)),
                 radii=np.ones(1),
                 weights=np.ones(1),
                 weight_variances=np.ones(1),

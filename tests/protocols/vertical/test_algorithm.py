@@ -103,8 +103,8 @@ def test_whatever_is_released_there_are_k_different_centres_in_the_domain(value,
         finding = stop.value
     assert len(np.unique(finding.centres, axis=0)) == 7
     assert np.abs(finding.centres).max() <= 1
-    assert np.isfinite(finding.weights).all()
-    assert (finding.weights >= 0).all()
+    assert len(finding.sizes.clusters) == 7
+    assert (finding.centre_noise >= 0).all()
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])
@@ -212,6 +212,7 @@ def start_at(centres, *, weights=None, variance=0.02):
     variances = None if weights is None else np.full(len(centres), 100.0)
     return StartingPoint(
         centres=np.asarray(centres, dtype=float),
+        centre_variances=np.full(np.shape(centres), 0.01),
         weights=weights,
         weight_variances=variances,
         variance_alice=variance,
@@ -243,7 +244,7 @@ def test_a_clear_step_is_made_from_the_origin_on_the_grid():
     )
     assert np.array_equal(query.origins, np.rint(np.array(centres) * 256))
     assert np.allclose(refined.centres, query.origins / 256 + steps, atol=1e-4)
-    assert np.allclose(refined.weights, counts, rtol=1e-6)
+    assert np.allclose(refined.sizes.clusters, counts, rtol=1e-6)
 
 
 def test_steps_that_are_all_noise_are_hardly_made():
@@ -261,14 +262,15 @@ def test_steps_that_are_all_noise_are_hardly_made():
 def test_counts_are_made_to_add_up_and_averaged_with_the_starts():
     public = make(1000, clusters=2)
     _, plain = take_round(public, start_at([[-0.5, 0.0], [0.5, 0.0]]), totals(np.zeros((2, 2)), [300, 600]))
-    assert plain.weights.tolist() == pytest.approx([350, 650])
+    assert plain.sizes.clusters == pytest.approx((350, 650))
     _, averaged = take_round(
         public,
         start_at([[-0.5, 0.0], [0.5, 0.0]], weights=np.array([500.0, 500.0])),
         totals(np.zeros((2, 2)), [300, 700]),
     )
-    assert averaged.weights.sum() == pytest.approx(1000)
-    assert 300 < averaged.weights[0] < 500
+    assert averaged.sizes.total == pytest.approx(1000)
+    assert 300 < averaged.sizes.clusters[0] < 500
+    assert averaged.sizes.noise[0] < plain.sizes.noise[0]
 
 
 @pytest.mark.parametrize("variance", [0.0, 1e-6, 0.02, 0.5, 50.0])

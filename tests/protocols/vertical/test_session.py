@@ -47,7 +47,7 @@ def test_without_a_budget_every_total_is_exact_and_the_centres_are_lloyds(name):
         assert np.array_equal(total, exact)
     for party in completed.parties:
         assert np.array_equal(party.centres, cluster_by_cells(completed))
-        assert party.finding.weights.sum() == len(completed.session.table)
+        assert party.finding.sizes.total == len(completed.session.table)
 
 
 @pytest.mark.parametrize("name", CASES)
