@@ -250,6 +250,8 @@ def _draw_profiles(figure: Figure, axes: Axes, result: Result) -> None:
     axes.tick_params(which="both", length=0)
     axes.spines[:].set_visible(False)
     title = "Profile of each centre" + (", values in original units" if annotated else " between the bounds")
+    if annotated and "±" in _label_cell(result, 0, 0):
+        title += ", ± of the noise"
     if lost.any():
         title += "; hatched: mostly noise"
     axes.set_title(title, fontsize=10, loc="left")

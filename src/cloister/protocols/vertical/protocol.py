@@ -356,6 +356,10 @@ def _write_notes(job: Job, agreement: VerticalAgreement) -> tuple[str, ...]:
     ]
     if settings.is_exact:
         notes += _write_exact_notes(settings, options_of(job).labels)
+    else:
+        notes.append(
+            "The ± of the centres leaves out what noise did to the cells into which encrypted columns were sorted."
+        )
     return tuple(notes)
 
 
