@@ -1,8 +1,8 @@
 """Parties on different processors end with one result, for every family of protocols.
 
 Each party's process is told to compute as another processor would: another kernel of OpenBLAS, no wide instructions in
-NumPy, another target for Numba's compiled loops (one of them: everything is compiled anew for it, and kept for the next
-run). The coordinator's is as this machine is.
+NumPy and in libm, another target for Numba's compiled loops (one of them: everything is compiled anew for it, and kept
+for the next run). The coordinator's is as this machine is.
 """
 
 import os
@@ -33,6 +33,7 @@ SETTINGS = {
         "NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4",
         "NUMBA_CPU_NAME": "nehalem",
         "NUMBA_CPU_FEATURES": "",
+        "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA",
     },
     "a server without wide instructions": {
         "OPENBLAS_CORETYPE": "Sandybridge",
@@ -135,9 +136,11 @@ def processes(request):
 
 COMPUTE = """
 import hashlib
+import math
 import numpy as np
 x = np.linspace(-3, 3, 5000).reshape(50, 100) ** 3
-for array in (x @ x.T, np.exp(x / 30)):
+of_libm = np.array([one ** 2 + math.exp(one / 30) for one in x.ravel().tolist()])
+for array in (x @ x.T, np.exp(x / 30), of_libm):
     print(hashlib.sha256(array.tobytes()).hexdigest())
 """
 
@@ -149,9 +152,10 @@ def test_the_settings_do_compute_differently(request):
         ).stdout.split()
         for own in list_environments(request)
     ]
-    products, exponentials = (set(column) for column in zip(*found, strict=True))
+    products, exponentials, of_libm = (set(column) for column in zip(*found, strict=True))
     assert len(products) == 4
     assert len(exponentials) == 2
+    assert len(of_libm) == (2 if platform.libc_ver()[0] == "glibc" else 1)
 
 
 def make_tasks(path, seed, journals=None):
