@@ -165,3 +165,10 @@ def test_too_few_parties_end_a_session_wherever_they_leave():
     next(voting)
     with pytest.raises(TooFewPartiesError):
         voting.send({1: Voted(bytes(80)), 2: Voted(bytes(80)), 3: Dropped(), 4: Dropped()})
+
+
+def test_the_bytes_that_travel_with_a_total_are_counted():
+    """Five openings of 48 bytes, two boxes of five shares of 33, 8 bytes around each, a digest, and 64 for the rest."""
+    terms = make_terms(5, 4, colluding_max=1)
+    assert terms.opening_bytes == 5 * (48 + 8) + 2 * (5 * 33 + 16 + 8) + 32 + 64
+    assert make_terms(5, 4, masks="common").opening_bytes == 64
