@@ -9,6 +9,10 @@ from typing import Any
 from cloister.runtime.remote.channel import LostError, Stream
 from cloister.runtime.remote.tls import METHOD, METHOD_SERVICE, TlsFiles, common_options
 
+_NOT_THEM = (
+    "Somebody answers there, but without the coordinator's certificate: compare the address and its public key file."
+)
+
 
 class _ClientStream:
     def __init__(self, channel: Any, call: Any, peer: bytes) -> None:
@@ -61,11 +65,22 @@ async def connect(address: str, tls: TlsFiles) -> Stream:
     )
     try:
         call = channel.stream_stream(f"/{METHOD_SERVICE}/{METHOD}")()
-        await _guard(call.wait_for_connection())
+        await _guard(_wait(call))
     except BaseException:
         await channel.close()
         raise
     return _ClientStream(channel, call, tls.peer)
+
+
+async def _wait(call: Any) -> None:
+    """Wait for the connection; where TLS fails, say so."""
+    import grpc  # noqa: PLC0415 (an extra)
+
+    try:
+        await call.wait_for_connection()
+    except grpc.RpcError as error:
+        details = str(getattr(error, "details", lambda: "")())
+        raise LostError(_NOT_THEM if "handshake" in details or "CERTIFICATE" in details else "") from None
 
 
 async def _guard(call: Awaitable[Any]) -> Any:

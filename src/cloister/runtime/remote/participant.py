@@ -26,6 +26,9 @@ _CONNECT_S = 20.0
 _BACKOFF_FIRST_S, _BACKOFF_MOST_S = 0.2, 20.0
 _FAREWELL_S = 3.0
 _CALLS_WHEN_DONE = 4
+_UNHEARD = (
+    "Whoever answers there ends the connection before a word is said: the coordinator may not have our public key file."
+)
 Connect = Callable[[], Awaitable[ChunkStream]]
 
 
@@ -89,7 +92,7 @@ class Participant:
         self._on_progress = on_progress
         self._jitter = Stream(entropy.bytes(32))
         self._worker = Worker(f"party {party}")
-        self._heard_s = 0.0
+        self._heard_s, self._why = 0.0, ""
 
     async def take_part(self) -> None:
         """Take part to the end.
@@ -107,9 +110,11 @@ class Participant:
         self._heard_s, calls = loop.time(), 0
         while True:
             before_s = self._heard_s
-            with suppress(LostError, TimeoutError):
+            try:
                 await self._call()
                 return
+            except (LostError, TimeoutError) as error:
+                self._why = str(error) or self._why
             calls = 1 if self._heard_s > before_s else calls + 1
             if self._script.is_complete and calls >= _CALLS_WHEN_DONE:
                 return
@@ -132,6 +137,7 @@ class Participant:
             raise UnreachableError(
                 f"the coordinator must be reachable; nothing was heard of it for {silent_s:.0f} s. Check the address, "
                 "the firewall and whether it runs. What was charged stays charged; started again, this party goes on."
+                + (f" {self._why}" if self._why else "")
             )
 
     def _draw_wait_s(self, calls: int) -> float:
@@ -156,7 +162,10 @@ class Participant:
                 await channel.close()
 
     async def _greet(self, channel: Channel) -> messages.Welcome:
-        challenge = await channel.receive()
+        try:
+            challenge = await channel.receive()
+        except LostError:
+            raise LostError(_UNHEARD) from None
         assert isinstance(challenge, messages.Challenge)  # nothing else may come now
         if challenge.major != messages.MAJOR:
             raise RefusedError(Refusal.VERSION)
