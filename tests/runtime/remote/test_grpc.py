@@ -149,7 +149,7 @@ def test_the_certificate_counts_that_tls_shows_and_not_what_a_party_writes():
     ("ends", "words"),
     [
         (("north", ("harbour",)), "without the coordinator's certificate"),
-        (("stranger", ("coordinator",)), "public key"),
+        (("stranger", ("coordinator",)), "may not have our public key file"),
     ],
 )
 def test_a_party_that_gives_up_says_what_may_be_wrong_with_the_keys(ends, words):

@@ -9,9 +9,13 @@ from typing import Any
 from cloister.runtime.remote.channel import LostError, Stream
 from cloister.runtime.remote.tls import METHOD, METHOD_SERVICE, TlsFiles, common_options
 
-_NOT_THEM = (
-    "Somebody answers there, but without the coordinator's certificate: compare the address and its public key file."
-)
+_REASONS = {  # what gRPC says, and what we make of it
+    "CERTIFICATE_VERIFY_FAILED": "Somebody answers there, but without the coordinator's certificate: compare the "
+    "address and its public key file.",
+    "Socket closed": "Somebody answers there and ends the connection at once: it may not have our public key file.",
+    "Connection reset": "Somebody answers there and ends the connection at once: it may not have our public key file.",
+    "Connection refused": "Nobody listens there.",
+}
 
 
 class _ClientStream:
@@ -80,7 +84,7 @@ async def _wait(call: Any) -> None:
         await call.wait_for_connection()
     except grpc.RpcError as error:
         details = str(getattr(error, "details", lambda: "")())
-        raise LostError(_NOT_THEM if "handshake" in details or "CERTIFICATE" in details else "") from None
+        raise LostError(next((text for sign, text in _REASONS.items() if sign in details), "")) from None
 
 
 async def _guard(call: Awaitable[Any]) -> Any:

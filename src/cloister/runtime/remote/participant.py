@@ -26,9 +26,6 @@ _CONNECT_S = 20.0
 _BACKOFF_FIRST_S, _BACKOFF_MOST_S = 0.2, 20.0
 _FAREWELL_S = 3.0
 _CALLS_WHEN_DONE = 4
-_UNHEARD = (
-    "Whoever answers there ends the connection before a word is said: the coordinator may not have our public key file."
-)
 Connect = Callable[[], Awaitable[ChunkStream]]
 
 
@@ -162,10 +159,7 @@ class Participant:
                 await channel.close()
 
     async def _greet(self, channel: Channel) -> messages.Welcome:
-        try:
-            challenge = await channel.receive()
-        except LostError:
-            raise LostError(_UNHEARD) from None
+        challenge = await channel.receive()
         assert isinstance(challenge, messages.Challenge)  # nothing else may come now
         if challenge.major != messages.MAJOR:
             raise RefusedError(Refusal.VERSION)
