@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import Any
 
 from cloister.agreement import OwnConsent
@@ -112,7 +111,7 @@ class PartyRun:
         self._job = place.setup.job
         self._number = 1 + [party.name for party in self._job.parties].index(place.name)
         self._party = self._job.parties[self._number - 1]
-        self._run, self._began = b"", ""
+        self._run = b""
         self._is_begun = False
         self._table: OwnTable | None = None
         self._server = PublicInput()
@@ -139,7 +138,7 @@ class PartyRun:
         files = self._place.files
         if files is None or files.run is None:
             return
-        self._run, self._is_begun, self._began = files.run.run, True, files.run.created
+        self._run, self._is_begun = files.run.run, True
         self._use_consent()
         self._open_table()
         for entry in files.recovered:
@@ -170,9 +169,8 @@ class PartyRun:
         greeting.check_consents(start.consents, self._place.agreed, self._run)
         files = self._place.files
         if not self._is_begun:
-            self._began = datetime.now(UTC).isoformat(timespec="seconds")
             if files is not None:
-                files.write(Begun(1, self._run, self._began))
+                files.write(Begun(1, self._run, ""))
             self._use_consent()
         if files is not None:
             files.write(Started(start))
@@ -466,7 +464,6 @@ class PartyRun:
             contract=self._place.contract,
             digest=self._job.digest,
             run=self._run,
-            began=self._began,
             sessions={kind: session.start.session for kind, session in self._sessions.items()},
             consents=self._consents,
             left=self._left,
