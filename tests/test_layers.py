@@ -53,6 +53,8 @@ BANNED_EVERYWHERE = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "mars
 BANNED_IN_ROLES = {"socket", "asyncio", "time", "threading", "concurrent", "multiprocessing", "selectors", "ssl", "os"}
 ROLE_PACKAGES = {"aggregation", "protocols", "wire", "roles"}
 ONE_SOURCE_OF_ENTROPY = {"secrets", "uuid"}
+DRAWS_ITSELF = ("generate_private_key", "generate_key", "random_serial_number", "PrivateKey.generate")
+"""Functions of cryptography that draw keys and numbers themselves; ours come from crypto's entropy."""
 
 
 def modules():
@@ -95,9 +97,13 @@ def violations(unit, tree):
             yield f"{name} in a package without I/O"
         elif top in ONE_SOURCE_OF_ENTROPY and unit != "crypto":
             yield f"{name} outside crypto"
+        elif rest and rest[-1] in DRAWS_ITSELF:
+            yield f"a key that does not come from crypto's entropy: {name}"
     for use in attributes_of(tree):
         if use.startswith(("np.random", "numpy.random", "os.urandom", "scipy.stats.")):
             yield f"banned use of {use}"
+        if use.endswith(DRAWS_ITSELF):
+            yield f"a key that does not come from crypto's entropy: {use}"
         if use in ("np.load", "numpy.load", "np.save", "np.savez") and unit != "report":
             yield f"array files outside report: {use}"
 
@@ -174,6 +180,9 @@ def test_every_unit_has_a_layer():
         ("runtime", "import numpy as np\nnp.random.default_rng(1)"),
         ("kmeans", "import secrets"),
         ("data", "import os\nos.urandom(4)"),
+        ("credentials", "from cryptography.hazmat.primitives.asymmetric.ec import generate_private_key"),
+        ("credentials", "from cryptography import x509\nx509.random_serial_number()"),
+        ("credentials", "Ed25519PrivateKey.generate()"),
     ],
 )
 def test_the_walker_catches(unit, code):

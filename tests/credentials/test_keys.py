@@ -8,6 +8,7 @@ import stat
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from cryptography import x509
 
 from cloister.credentials import (
     find_public_files,
@@ -317,6 +318,14 @@ def test_a_party_cannot_issue_certificates_with_its_own(tmp_path):
     chain.write_bytes(impostor.issue(request.read_bytes()) + impostor.pem)
     with pytest.raises(CredentialsError, match="CA:TRUE"):
         take_certificate(tmp_path / "north.key", chain)
+
+
+def test_a_self_signed_certificate_signs_nothing_else(tmp_path):
+    """Where it is trusted by itself, it must not vouch for a certificate in another's name."""
+    certificate = x509.load_pem_x509_certificate(make_keys("north", tmp_path).public.certificates_pem)
+    assert not certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    uses = certificate.extensions.get_extension_for_class(x509.KeyUsage).value
+    assert (uses.digital_signature, uses.key_cert_sign) == (True, False)
 
 
 # --- other organisations' files ---------------------------------------------------------------------------------------

@@ -60,6 +60,16 @@ _LENGTHS = ("tests/exposure/test_lengths.py",)
 _CENTRE_NOISE = ("tests/privacy/test_centre_noise.py",)
 _SIZES = ("tests/report/test_sizes.py",)
 _TEXT = ("tests/report/test_report_text.py",)
+_KEYS = ("tests/credentials/test_keys.py",)
+_FINGERPRINT = ("tests/crypto/test_fingerprint.py",)
+_IDENTITIES = ("tests/jobfile/test_identities.py",)
+_POLICY = ("tests/jobfile/test_policy.py",)
+_CONSENT = ("tests/agreement/test_consent.py",)
+_RECORD = ("tests/agreement/test_record.py",)
+_GREETING = ("tests/runtime/test_greeting.py",)
+_AGREED = ("tests/deployment/test_agreement.py",)
+_HUB = ("tests/runtime/remote/test_hub.py",)
+_PARTY_RUN = ("tests/deployment/test_party_run.py",)
 
 
 def _seed_0(name: str, old: str) -> Named:
@@ -524,5 +534,221 @@ NAMED: tuple[Named, ...] = (
         "_MOSTLY_NOISE = 0.1 ",
         "_MOSTLY_NOISE = 0.28 ",
         _TEXT,
+    ),
+    Named(
+        "a fingerprint without its checksum",
+        "crypto/fingerprint",
+        "    if check != _check(identity):\n",
+        "    if False:\n",
+        _FINGERPRINT,
+    ),
+    Named("keys that others can read", "credentials/files", "status.st_mode & _OF_OTHERS or ", "", _KEYS),
+    Named(
+        "keys that replace others", "credentials/files", "path.hardlink_to(temporary)", "temporary.replace(path)", _KEYS
+    ),
+    Named(
+        "a public file with anybody's certificate",
+        "credentials/keys",
+        "        if not is_certified(self.signature, self.identity, self.chain.der):\n",
+        "        if not self.signature:\n",
+        _KEYS,
+    ),
+    Named(
+        "an expired certificate is used", "credentials/keys", "    if now > valid_until:\n", "    if False:\n", _KEYS
+    ),
+    Named("a certificate that may sign others", "credentials/certificates", "ca=False", "ca=True", _KEYS),
+    Named(
+        "a TLS key that is not fresh",
+        "credentials/certificates",
+        'int.from_bytes(entropy.bytes(_WIDE_BYTES), "big") %',
+        "7 %",
+        _KEYS,
+    ),
+    Named(
+        "one journal key for all",
+        "credentials/keys",
+        'derive_key(form.secret, "journals of an identity")',
+        'derive_key(b"cloister", "journals of an identity")',
+        _KEYS,
+    ),
+    Named(
+        "a digest without identities",
+        "job/model",
+        "    return agreed if party.identity is None else",
+        "    return agreed if True else",
+        _IDENTITIES,
+    ),
+    Named("one party twice", "job/model", "        if identity in given:\n", "        if False:\n", _IDENTITIES),
+    Named("a policy without its cap on epsilon", "job/policy", "not asked <= limit", "False", _POLICY),
+    Named("a policy that exact jobs pass", "job/policy", "asked is None or not", "asked is not None and not", _POLICY),
+    Named(
+        "a policy that forgets the column of IDs",
+        "job/policy",
+        "        asked.append(job.data.id)\n",
+        "        pass\n",
+        _POLICY,
+    ),
+    Named(
+        "a policy that counts parties that may be missing",
+        "job/policy",
+        "least < policy.parties_min",
+        "parties < policy.parties_min",
+        _POLICY,
+    ),
+    Named(
+        "a policy that revokes nobody",
+        "job/policy",
+        "lambda one: one not in policy.revoked",
+        "lambda one: True",
+        _POLICY,
+    ),
+    Named(
+        "a policy of what was asked, not of what runs",
+        "deployment/own_roles",
+        "        if session.job is not job:\n",
+        "        if False:\n",
+        _AGREED,
+    ),
+    Named(
+        "a consent to any job",
+        "agreement/consent",
+        "    if consent.digest != job.digest.hex():\n",
+        "    if False:\n",
+        _CONSENT,
+    ),
+    Named(
+        "a consent for ever",
+        "agreement/consent",
+        "    if consent.run and consent.run != run.hex():\n",
+        "    if False:\n",
+        (*_CONSENT, *_AGREED),
+    ),
+    Named(
+        "a consent that nobody uses up",
+        "deployment/party_run",
+        "            self._place.consent.use(self._run)\n",
+        "            pass\n",
+        _AGREED,
+    ),
+    Named("a ledger's heads without salt", "agreement/record", "bytes.fromhex(opening.salt), *said", "*said", _RECORD),
+    Named(
+        "a record that holds for other files",
+        "agreement/verify",
+        ".hexdigest() == file.sha256",
+        '.hexdigest() != ""',
+        _RECORD,
+    ),
+    Named("a quorum of one", "agreement/verify", "signed >= least", "signed >= 1", _RECORD),
+    Named(
+        "votes of another session",
+        "agreement/verify",
+        " and votes.session.hex() in {part.session for part in record.sessions}",
+        "",
+        _RECORD,
+    ),
+    Named(
+        "a consent to any run",
+        "credentials/statements",
+        '    return ("cloister consent", connection_version, job, run)',
+        '    return ("cloister consent", connection_version, job)',
+        (*_RECORD, *_GREETING),
+    ),
+    Named(
+        "a greeting with anybody's certificate",
+        "runtime/remote/greeting",
+        "and is_certified(hello.certificate_signature, identity, peer)",
+        "and hello.certificate_signature",
+        _GREETING,
+    ),
+    Named(
+        "a greeting that can be replayed",
+        "runtime/remote/greeting",
+        "hello.program, challenge.nonce, hello.nonce",
+        "hello.program, hello.nonce, hello.nonce",
+        _GREETING,
+    ),
+    Named("revoked and let in", "runtime/remote/greeting", "    if agreed.revoked & {", "    if set() & {", _GREETING),
+    Named(
+        "anyone's certificate is a party's",
+        "runtime/remote/greeting",
+        "        and is_certified(hello.certificate_signature, identity, peer)\n",
+        "",
+        _HUB,
+    ),
+    Named(
+        "a greeting is good for every connection",
+        "runtime/remote/greeting",
+        "        and is_signed(hello.signature, identity, *statement)\n",
+        "",
+        _HUB,
+    ),
+    Named(
+        "a party may hold another job", "runtime/remote/greeting", "    if hello.job != agreed.job:", "    if 0:", _HUB
+    ),
+    Named(
+        "a reply to what was not asked",
+        "runtime/remote/connection",
+        "and message.number not in self._asked:",
+        "and message.number < 0:",
+        ("tests/runtime/remote/test_connection.py",),
+    ),
+    Named(
+        "strangers may send much",
+        "runtime/remote/connection",
+        "            return messages.GREETING_BYTES\n",
+        "            return messages.CONTROL_BYTES\n",
+        ("tests/runtime/remote/test_connection.py",),
+    ),
+    Named(
+        "chunks without end",
+        "runtime/remote/chunks",
+        " or (mark == _MORE and len(part) < CHUNK_BYTES)",
+        "",
+        ("tests/runtime/remote/test_chunks.py",),
+    ),
+    Named(
+        "who has left comes back", "runtime/remote/admission", "        if member.has_left:\n", "        if 0:\n", _HUB
+    ),
+    Named(
+        "an unsigned consent",
+        "runtime/remote/admission",
+        "        if not is_signed(signature, self._agreed.parties[member.name], *statement):\n",
+        "        if 0:\n",
+        _HUB,
+    ),
+    Named(
+        "the end of a stream is the end of a run",
+        "runtime/remote/participant",
+        "                self._why = str(error) or self._why\n",
+        "                return\n",
+        ("tests/runtime/remote/test_participant.py",),
+    ),
+    Named(
+        "one payment for two draws of noise",
+        "deployment/payment",
+        "        has_journal = resumed and memory is not None and memory.was_there\n",
+        "        has_journal = True\n",
+        _PARTY_RUN,
+    ),
+    Named(
+        "a ledger that was set back",
+        "deployment/payment",
+        "        if not self._is_made and memory is not None and memory.recovered and not ledger.seeded:\n",
+        "        if 0:\n",
+        _PARTY_RUN,
+    ),
+    Named(
+        "a session of no run",
+        "deployment/party_run",
+        " or start.session != make_session_id(start.kind, run=self._run, seed=seed):\n",
+        ":\n",
+        _PARTY_RUN,
+    ),
+    Named(
+        "records with IDs clustered unaligned",
+        "deployment/own_roles",
+        "        if self.table.ids is not None and self.alignment is None:\n",
+        "        if 0:\n",
+        _PARTY_RUN,
     ),
 )

@@ -6,7 +6,7 @@
     ledger                                     for the owner's eyes: opens the record's commitment to its ledger
 
 *Privacy.* What the record says is one of these, and each is safe for whoever may see the result
-(docs/network-trust.md): public (the job, who took part, versions, times); drawn at random (the run's ID); a signature
+(docs/network-trust.md): public (the job, who took part, versions, the day); drawn at random (the run's ID); a signature
 over such values; a hash of the result's files, which stand beside it; the votes on the result, over a chain of sealed
 boxes and never over what is in them; a commitment to the ledger under 32 fresh bytes, which says nothing until its
 owner opens it. No value in it comes from records without their noise, and none from the messages of single parties.
@@ -75,8 +75,8 @@ class Record(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Whether there is a result.
     left
         Who had left by the end.
-    started, ended
-        ISO 8601, by this party's clock.
+    date
+        The day on which it ended, by this party's clock. How long it took depends on records, so it is not said.
     files
         Of the result, as they were written.
     votes
@@ -96,8 +96,7 @@ class Record(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     consents: tuple[Consented, ...]
     outcome: Literal["finished", "withdrew", "failed"]
     left: tuple[str, ...] = ()
-    started: str
-    ended: str
+    date: str
     files: tuple[FileHash, ...] = ()
     votes: Votes | None = None
     ledger: Hash

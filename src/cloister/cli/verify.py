@@ -28,7 +28,7 @@ def verify(
     job = None if job_file is None else load_job(job_file)
     verification = verify_result(result, job=job, ledger=None if ledger is None else find_ledger(ledger))
     record, console = verification.record, make_console()
-    console.print(f"{record.party} says that it took part in run {record.run}, from {record.started} to {record.ended}")
+    console.print(f"{record.party} says that it took part in run {record.run}, which ended on {record.date}.")
     print_heading(console, "What was checked")
     for check in verification.checks:
         console.print(f"  {check.outcome:<9} {check.what}" + (f": {check.why}" if check.why else ""), soft_wrap=True)

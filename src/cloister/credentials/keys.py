@@ -2,8 +2,8 @@
 
 ::
 
-    NAME.key   version, name, the identity and its secret, the TLS key and its certificates, the TLS key that awaits a
-               certificate from an authority (if any)                                          mode 0600, never shown
+    NAME.key   version, name, the identity and its secret, the TLS key and its certificates, signature as below, the TLS
+               key that awaits a certificate from an authority (if any)                        mode 0600, never shown
     NAME.pub   version, name, identity, certificates, signature = the identity's, over
                ("cloister certificate", SHA-256 of the first certificate)
 
@@ -25,7 +25,7 @@ import msgspec
 
 from cloister.credentials.certificates import Chain, find_public_key, read_chain
 from cloister.credentials.files import read_private, read_public
-from cloister.credentials.statements import certify, is_certified
+from cloister.credentials.statements import is_certified
 from cloister.crypto import Identity, derive_key, read_fingerprint, write_fingerprint
 from cloister.errors import ConfigError, CredentialsError
 
@@ -43,6 +43,7 @@ class PrivateForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     secret: bytes
     tls_key: str = ""
     certificates: str = ""
+    signature: bytes = b""
     next_tls_key: str = ""
 
     def __repr__(self) -> str:
@@ -247,7 +248,7 @@ def open_keys(form: PrivateForm, *, source: str, now: datetime | None = None, an
         name=form.name,
         identity=identity.public_bytes,
         certificates_pem=chain.pem,
-        signature=certify(identity, chain.der),
+        signature=form.signature,
         source=source,
     )
     if not any_date:

@@ -25,6 +25,7 @@ from cloister.credentials.keys import (
     open_keys,
     read_private_form,
 )
+from cloister.credentials.statements import certify
 from cloister.crypto import Entropy, Identity, SystemEntropy, write_fingerprint
 from cloister.crypto.identity import SECRET_BYTES
 from cloister.errors import CredentialsError
@@ -104,7 +105,7 @@ def take_certificate(path: Path, chain_file: Path, *, now: datetime | None = Non
     for tls_key in (form.next_tls_key, form.tls_key):
         if tls_key and find_public_key(tls_key.encode()) == chain.key:
             awaited = "" if tls_key == form.next_tls_key else form.next_tls_key
-            form = replace(form, tls_key=tls_key, certificates=chain.pem.decode(), next_tls_key=awaited)
+            form = replace(_certify(form, tls_key, chain.pem), next_tls_key=awaited)
             return _store(form, path.parent, now=now, new=False)
     raise CredentialsError(
         f"{chain_file} must begin with the certificate of the last request; it is for another key. Have it issued from "
@@ -135,7 +136,14 @@ def _certify_self(form: PrivateForm, entropy: Entropy, *, days: int, now: dateti
     tls_key = make_tls_key(entropy)
     now = datetime.now(UTC) if now is None else now
     certificate = make_certificate(form.name, tls_key, entropy, now=now, days=days)
-    return replace(form, tls_key=tls_key.decode(), certificates=certificate.decode(), next_tls_key="")
+    return replace(_certify(form, tls_key.decode(), certificate), next_tls_key="")
+
+
+def _certify(form: PrivateForm, tls_key: str, certificates: bytes) -> PrivateForm:
+    """Put a TLS key and its certificates in place, with the identity's signature."""
+    chain = read_chain(certificates, source=form.name)
+    signature = certify(Identity.from_secret(form.secret), chain.der)
+    return replace(form, tls_key=tls_key, certificates=certificates.decode(), signature=signature)
 
 
 def _store(form: PrivateForm, folder: Path, *, now: datetime | None, new: bool) -> OwnKeys:

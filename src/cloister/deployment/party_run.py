@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from datetime import UTC, datetime
 
 from cloister.deployment.course import ALIGNMENT, is_kind, make_session_id
 from cloister.deployment.own_roles import OwnRoles, OwnSession, PartyPlace
@@ -43,7 +42,7 @@ class PartyRun:
         self._place, self._keep = place, keep
         self._job = place.setup.job
         self._own = OwnRoles(place)
-        self._run, self._began = b"", ""
+        self._run = b""
         self._is_begun = False
         self._sessions: dict[str, OwnSession] = {}
         self._consents: tuple[messages.Consented, ...] = ()
@@ -63,7 +62,7 @@ class PartyRun:
         files = self._place.files
         if files is None or files.run is None:
             return
-        self._run, self._is_begun, self._began = files.run.run, True, files.run.created
+        self._run, self._is_begun = files.run.run, True
         self._use_consent()
         self._own.open_table()
         for entry in files.recovered:
@@ -95,9 +94,8 @@ class PartyRun:
         greeting.check_consents(start.consents, self._place.agreed, self._run)
         files = self._place.files
         if not self._is_begun:
-            self._began = datetime.now(UTC).isoformat(timespec="seconds")
             if files is not None:
-                files.write(Begun(1, self._run, self._began))
+                files.write(Begun(1, self._run, ""))
             self._use_consent()
         if files is not None:
             files.write(Started(start))
@@ -199,7 +197,6 @@ class PartyRun:
             contract=self._place.contract,
             digest=self._job.digest,
             run=self._run,
-            began=self._began,
             sessions={kind: session.start.session for kind, session in self._sessions.items()},
             consents=self._consents,
             left=self._left,

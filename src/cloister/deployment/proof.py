@@ -26,8 +26,8 @@ class Proof:
         Whose.
     contract, digest
         The job's text as this party read it, and its digest.
-    run, began
-        Which run, and when it began for this party.
+    run
+        Which run.
     sessions
         The IDs of its sessions, by kind.
     consents, left
@@ -43,7 +43,6 @@ class Proof:
     contract: str
     digest: bytes
     run: bytes
-    began: str
     sessions: Mapping[str, bytes]
     consents: tuple[messages.Consented, ...]
     left: tuple[str, ...]
@@ -67,8 +66,7 @@ class Proof:
             ),
             outcome="finished",
             left=self.left,
-            started=self.began,
-            ended=datetime.now(UTC).isoformat(timespec="seconds"),
+            date=datetime.now(UTC).date().isoformat(),
             files=tuple(FileHash(name=n, sha256=hashlib.sha256(content).hexdigest()) for n, content in files.items()),
             votes=self.votes,
             ledger=commit(opening),

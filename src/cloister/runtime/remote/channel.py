@@ -11,7 +11,7 @@ from cloister.runtime.remote.messages import LinkMessage
 
 
 class LostError(Exception):
-    """The stream has ended, or is too slow: the other end may come back on another one."""
+    """The stream has ended, or is too slow: the other end may come back on another one; the text says why, if known."""
 
 
 class Stream(Protocol):
