@@ -446,8 +446,8 @@ NAMED: tuple[Named, ...] = (
     Named(
         "a greeting that can be replayed",
         "runtime/remote/greeting",
-        "hello.program, challenge.nonce, hello.nonce",
-        "hello.program, hello.nonce, hello.nonce",
+        '("cloister hello", MAJOR, job, party, program, challenge, nonce,',
+        '("cloister hello", MAJOR, job, party, program, nonce,',
         _GREETING,
     ),
     Named("revoked and let in", "runtime/remote/greeting", "    if agreed.revoked & {", "    if set() & {", _GREETING),
