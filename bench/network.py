@@ -1,4 +1,4 @@
-"""What the network costs: a round trip, throughput, and the memory of a long upload, over loopback with TLS and journals.
+"""What the network costs over loopback with TLS: a round trip with journals, throughput, the memory of an upload.
 
 All ends are in one process, so they share its lock: processes of their own are quicker. Marks: a round trip with two
 parties at most 5 ms (median) beyond the local runtime's, with 64 at most 100 ms; at least 60 % of the throughput of a
@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,9 @@ from cloister.errors import LocalProtocolError
 from cloister.roles import Ask, Coordinator, Message, expect
 from cloister.runtime import run_local
 from cloister.runtime.remote import greeting, messages
+from cloister.runtime.remote.channel import Channel
 from cloister.runtime.remote.chunks import CHUNK_BYTES
+from cloister.runtime.remote.connection import State
 from cloister.runtime.remote.greeting import Agreed, OwnEnd
 from cloister.runtime.remote.grpc_client import connect
 from cloister.runtime.remote.grpc_server import GrpcServer
@@ -155,7 +158,7 @@ async def run_remote(folder: Path, parties: int, rounds: int, count: int, *, jou
 
 def time_rounds(seen_s: Sequence[float]) -> float:
     """Return the median time of a round in milliseconds, the first few left out."""
-    waits = [later - earlier for earlier, later in zip(seen_s, seen_s[1:], strict=False)]
+    waits = [later - earlier for earlier, later in pairwise(seen_s)]
     return 1000 * statistics.median(waits[min(10, len(waits) // 2) :])
 
 
@@ -182,8 +185,8 @@ def rounds() -> list[str]:
     return missed
 
 
-async def write_bare(folder: Path, total: int) -> float:
-    """Send chunks through a bare stream; returns the seconds."""
+async def send(folder: Path, total: int, *, in_frames: bool) -> float:
+    """Send so many bytes one way, in bare chunks or as frames of a session; returns the seconds."""
     keys = {name: make_keys(name, folder) for name in ("server", "client")}
     got = 0
 
@@ -196,18 +199,26 @@ async def write_bare(folder: Path, total: int) -> float:
 
     async def serve(stream: Any) -> None:
         nonlocal got
+        channel = open_session(stream, is_coordinator=True)
         while got < total:
-            got += len(await stream.read())
+            if in_frames:
+                message = await channel.receive()
+                assert isinstance(message, messages.Reply)
+                got += len(message.frame)
+            else:
+                got += len(await stream.read())
         await stream.write(b"\0")
 
     server = GrpcServer(files("server", "client"), serve, calls_most=2)
     port = await server.start("127.0.0.1:0")
     stream = await connect(f"127.0.0.1:{port}", files("client", "server"))
-    chunk, sent = bytes(CHUNK_BYTES), 0
+    channel, data = open_session(stream, is_coordinator=False), bytes(FRAME_BYTES if in_frames else CHUNK_BYTES)
     started_s = time.perf_counter()
-    while sent < total:
-        await stream.write(chunk)
-        sent += len(chunk)
+    for number in range(total // len(data)):
+        if in_frames:
+            await channel.send(messages.Reply(number, data))
+        else:
+            await stream.write(data)
     await stream.read()
     spent_s = time.perf_counter() - started_s
     await stream.close()
@@ -215,21 +226,29 @@ async def write_bare(folder: Path, total: int) -> float:
     return spent_s
 
 
+def open_session(stream: Any, *, is_coordinator: bool) -> Channel:
+    """Return one end of a connection in the middle of a session in which everything has been asked."""
+    channel = Channel(stream, is_coordinator=is_coordinator)
+    channel.connection.state = State.RUNNING
+    channel.connection.allow_frames(FRAME_BYTES)
+    channel.connection._asked = list(range(1000))
+    return channel
+
+
 def throughput() -> list[str]:
-    """Frames of 32 MiB from one party, beside a bare stream."""
-    count = 12
-    shares = []
-    for _ in range(3):
-        with tempfile.TemporaryDirectory() as folder:
-            bare_s = asyncio.run(write_bare(Path(folder), count * FRAME_BYTES))
-        with tempfile.TemporaryDirectory() as folder:
-            seen_s = asyncio.run(run_remote(Path(folder), 1, count, FRAME_BYTES, journals=False))
-        shares.append(bare_s / (seen_s[-1] - seen_s[0]))
-        megabytes = count * FRAME_BYTES / 1e6
+    """Frames of 32 MiB one way, as a session's, beside bare chunks of 1 MiB."""
+    total, shares = 12 * FRAME_BYTES, []
+    for _ in range(5):
+        spent_s = []
+        for in_frames in (False, True):
+            with tempfile.TemporaryDirectory() as folder:
+                spent_s.append(asyncio.run(send(Path(folder), total, in_frames=in_frames)))
+        shares.append(spent_s[0] / spent_s[1])
         print(
-            f"bare stream {megabytes / bare_s:.0f} MB/s, frames {megabytes / (seen_s[-1] - seen_s[0]):.0f} MB/s: "
-            f"{100 * shares[-1]:.0f} % (mark: {100 * SHARE_MARK:.0f} %)"
+            f"bare stream {total / spent_s[0] / 1e6:.0f} MB/s, frames {total / spent_s[1] / 1e6:.0f} MB/s: "
+            f"{100 * shares[-1]:.0f} %"
         )
+    print(f"median {100 * statistics.median(shares):.0f} % (mark: {100 * SHARE_MARK:.0f} %)")
     return [] if statistics.median(shares) >= SHARE_MARK else ["throughput"]
 
 
@@ -241,7 +260,7 @@ def upload() -> list[str]:
         seen_s = asyncio.run(run_remote(Path(folder), 1, count, FRAME_BYTES, journals=False))
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
     print(
-        f"{count * FRAME_BYTES / 1e6:.0f} MB in {seen_s[-1] - seen_s[0]:.1f} s in frames of {FRAME_BYTES / 1e6:.0f} MB; "
+        f"{count * FRAME_BYTES / 1e6:.0f} MB in {seen_s[-1] - seen_s[0]:.1f} s, frames of {FRAME_BYTES / 1e6:.0f} MB; "
         f"both ends grew by {grown / 1e6:.0f} MB (mark: ten frames)"
     )
     return [] if grown < 10 * FRAME_BYTES else ["memory of an upload"]

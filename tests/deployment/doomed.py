@@ -3,7 +3,7 @@
 A doom is an instant and a number: of what its role has written down in the clustering, from 1. ``before`` the request
 is handled, ``inside``, when it is handled and nothing is written down, ``after`` it is written and before the answer
 leaves; ``hang`` does not end; ``paid`` is when the ledger has been charged and nothing released; ``found`` when the
-session has ended and no result is written.
+session has ended and no result is written. ``labels after`` is in the session for labels only.
 """
 
 import os
@@ -30,7 +30,13 @@ def die():
 def arm(instant, record):
     finish, begin, charge, complete = Memory.finish, Memory.begin, LedgerSession.charge_all, PartyRun._complete
 
+    kind, _, instant = instant.rpartition(" ")
+
     def begin_record(self, number, kept=None):
+        if kind not in ("", self._journal.path.name):
+            begin(self, number, kept)
+            self.number = -1
+            return
         if instant == "before" and number == record and kept is None:
             die()
         if instant == "hang" and number == record:

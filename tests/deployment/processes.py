@@ -45,7 +45,7 @@ x1 = { low = 0, high = 100 }
 class Processes:
     """A context manager; on the way out nobody is left running."""
 
-    def __init__(self, folder: Path, contract: str, names=NAMES, deadline=60):
+    def __init__(self, folder: Path, contract: str, names=NAMES, deadline=60, held=None):
         self.folder, self.names, self.deadline = folder, names, deadline
         self.running, self.out, self.started = {}, {}, []
         write_tables(folder)
@@ -53,6 +53,8 @@ class Processes:
         lines = [contract, "[coordinator]", f'identity = "{keys[COORDINATOR]}"']
         for name in names:
             lines += ["[[parties]]", f'name = "{name}"', f'identity = "{keys[name]}"']
+            if held is not None:
+                lines.append("columns = [" + ", ".join(f'"{column}"' for column in held[name]) + "]")
             own = f'data = "{name}.csv"\n' + (f'ledger = "{name}.ledger"\n' if "[budget]" in contract else "")
             (folder / f"{name}.toml").write_text(own)
         (folder / "job.toml").write_text("\n".join(lines) + "\n")

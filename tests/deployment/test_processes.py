@@ -12,6 +12,7 @@ from cloister.privacy.ledger import UNDECLARED, Ledger
 from cloister.privacy.units import Unit
 from cloister.report import read_result
 from tests.deployment.processes import COORDINATOR, EXACT, JOB, NAMES, Processes
+from tests.golden.tables import HELD
 
 LOCAL = 'placement = "local"'
 
@@ -19,7 +20,7 @@ LOCAL = 'placement = "local"'
 def check_end(processes, *, charged=True):
     """One result, its own traffic at each, one charge each, and no journal left."""
     results = {name: read_result(processes.folder / f"result-{name}") for name in processes.names}
-    first = results["north"]
+    first = results[processes.names[0]]
     for name, result in results.items():
         assert np.array_equal(result.centres, first.centres)
         assert result.ran == "between organisations"
@@ -68,6 +69,41 @@ def test_a_coordinator_that_is_killed_and_started_again_goes_on(instant, tmp_pat
         processes.start(COORDINATOR)
         processes.wait_all()
         check_end(processes)
+
+
+VERTICAL = """
+name = "processes"
+[clusters]
+k = 3
+[protocol]
+name = "vertical"
+cells = 4
+iterations = 2
+labels = ["telco"]
+[budget]
+epsilon = 8.0
+delta = 1e-6
+[data]
+id = "id"
+[columns]
+income = { low = 0, high = 100 }
+savings = { low = 0, high = 100 }
+gigabytes = { low = 0, high = 100 }
+"""
+
+
+@pytest.mark.parametrize("kind", ["alignment", "clustering", "labels"])
+@pytest.mark.parametrize("who", [COORDINATOR, "bank", "telco"])
+def test_every_session_of_a_run_goes_on_after_a_kill(kind, who, tmp_path):
+    names = ("bank", "telco")
+    with Processes(tmp_path, VERTICAL, names, held=HELD) as processes:
+        processes.start_all({who: (f"{kind} after", 4)})
+        assert processes.wait(who)[0] == -signal.SIGKILL
+        processes.start(who)
+        processes.wait_all()
+        check_end(processes, charged=False)
+        assert (tmp_path / "result-telco" / "labels-telco.csv").exists()
+        assert not (tmp_path / "result-bank" / "labels-telco.csv").exists()
 
 
 def test_everybody_is_killed_and_started_again(tmp_path):

@@ -57,6 +57,8 @@ _CONSENT = ("tests/agreement/test_consent.py",)
 _RECORD = ("tests/agreement/test_record.py",)
 _GREETING = ("tests/runtime/test_greeting.py",)
 _AGREED = ("tests/deployment/test_agreement.py",)
+_HUB = ("tests/runtime/remote/test_hub.py",)
+_PARTY_RUN = ("tests/deployment/test_party_run.py",)
 
 NAMED: tuple[Named, ...] = (
     Named("unseeded is seed 0", "crypto/stream", "        return SystemEntropy()\n", "        seed = 0\n", _SECRETS),
@@ -387,7 +389,7 @@ NAMED: tuple[Named, ...] = (
     ),
     Named(
         "a policy of what was asked, not of what runs",
-        "deployment/party_run",
+        "deployment/own_roles",
         "        if session.job is not job:\n",
         "        if False:\n",
         _AGREED,
@@ -451,4 +453,87 @@ NAMED: tuple[Named, ...] = (
         _GREETING,
     ),
     Named("revoked and let in", "runtime/remote/greeting", "    if agreed.revoked & {", "    if set() & {", _GREETING),
+    Named(
+        "anyone's certificate is a party's",
+        "runtime/remote/greeting",
+        "        and is_certified(hello.certificate_signature, identity, peer)\n",
+        "",
+        _HUB,
+    ),
+    Named(
+        "a greeting is good for every connection",
+        "runtime/remote/greeting",
+        "        and is_signed(hello.signature, identity, *statement)\n",
+        "",
+        _HUB,
+    ),
+    Named(
+        "a party may hold another job", "runtime/remote/greeting", "    if hello.job != agreed.job:", "    if 0:", _HUB
+    ),
+    Named(
+        "a reply to what was not asked",
+        "runtime/remote/connection",
+        "and message.number not in self._asked:",
+        "and message.number < 0:",
+        ("tests/runtime/remote/test_connection.py",),
+    ),
+    Named(
+        "strangers may send much",
+        "runtime/remote/connection",
+        "            return messages.GREETING_BYTES\n",
+        "            return messages.CONTROL_BYTES\n",
+        ("tests/runtime/remote/test_connection.py",),
+    ),
+    Named(
+        "chunks without end",
+        "runtime/remote/chunks",
+        " or (mark == _MORE and len(part) < CHUNK_BYTES)",
+        "",
+        ("tests/runtime/remote/test_chunks.py",),
+    ),
+    Named(
+        "who has left comes back", "runtime/remote/admission", "        if member.has_left:\n", "        if 0:\n", _HUB
+    ),
+    Named(
+        "an unsigned consent",
+        "runtime/remote/admission",
+        "        if not is_signed(signature, self._agreed.parties[member.name], *statement):\n",
+        "        if 0:\n",
+        _HUB,
+    ),
+    Named(
+        "the end of a stream is the end of a run",
+        "runtime/remote/participant",
+        "                self._why = str(error) or self._why\n",
+        "                return\n",
+        ("tests/runtime/remote/test_participant.py",),
+    ),
+    Named(
+        "one payment for two draws of noise",
+        "deployment/payment",
+        "        has_journal = resumed and memory is not None and memory.was_there\n",
+        "        has_journal = True\n",
+        _PARTY_RUN,
+    ),
+    Named(
+        "a ledger that was set back",
+        "deployment/payment",
+        "        if not self._is_made and memory is not None and memory.recovered and not ledger.seeded:\n",
+        "        if 0:\n",
+        _PARTY_RUN,
+    ),
+    Named(
+        "a session of no run",
+        "deployment/party_run",
+        " or start.session != make_session_id(start.kind, run=self._run, seed=seed):\n",
+        ":\n",
+        _PARTY_RUN,
+    ),
+    Named(
+        "records with IDs clustered unaligned",
+        "deployment/own_roles",
+        "        if self.table.ids is not None and self.alignment is None:\n",
+        "        if 0:\n",
+        _PARTY_RUN,
+    ),
 )

@@ -21,6 +21,11 @@ ALIGNMENT, CLUSTERING, LABELS = "alignment", "clustering", "labels"
 _SEEDED = {ALIGNMENT: "align session", CLUSTERING: "session", LABELS: "session for labels"}  # as in a simulation
 
 
+def is_kind(kind: str) -> bool:
+    """Whether this is a kind of session that a run may have."""
+    return kind in _SEEDED
+
+
 def make_session_id(kind: str, *, run: bytes, seed: int | None) -> bytes:
     """Return the ID of one of a run's sessions; from a seed, the same as in a simulation."""
     if seed is not None:

@@ -19,7 +19,8 @@ from typing import Any, TypeVar
 from cloister.agreement import OwnConsent
 from cloister.crypto import Identity, SystemEntropy
 from cloister.deployment.coordinator_run import CoordinatorRun, choose_ending
-from cloister.deployment.party_run import Keep, PartyPlace, PartyRun
+from cloister.deployment.own_roles import PartyPlace
+from cloister.deployment.party_run import Keep, PartyRun
 from cloister.deployment.run_files import Begun, Confirmed, RunFiles
 from cloister.errors import CloisterError, ConfigError, PolicyError
 from cloister.job import COORDINATOR, Setup
@@ -292,9 +293,10 @@ async def participate(
         deadlines=end.deadlines,
         on_progress=on_progress,
     )
-    is_over = True
+    is_over = False  # what keeps us from going on (a table that was moved, say) may be put right
     try:
         await participant.work(own.resume)
+        is_over = True
         try:
             await participant.take_part()
         except CloisterError:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from cloister.errors import LocalProtocolError, RemoteProtocolError
 from cloister.runtime.remote import messages
 from cloister.runtime.remote.connection import COORDINATOR_SAYS, PARTY_SAYS, Connection, State
-from cloister.runtime.remote.messages import Ending, Facts, Refusal
+from cloister.runtime.remote.messages import Ending, Facts, Refusal, pack
 
 RUN, KEY, SIGNATURE = bytes(16), bytes(32), bytes(64)
 EXAMPLES = {
@@ -75,7 +75,7 @@ def test_every_message_in_every_state(state, kind):
         speaker.send(message)
     assert speaker.state is state
     with pytest.raises(RemoteProtocolError):
-        hearer.receive(msgspec.msgpack.encode(message))
+        hearer.receive(pack(message))
     assert hearer.state is State.CLOSED
 
 
@@ -87,7 +87,7 @@ def test_nobody_may_say_what_is_the_others_to_say(kind):
             continue
         pair = Pair(state)
         with pytest.raises(RemoteProtocolError):
-            pair.ends[by_coordinator].receive(msgspec.msgpack.encode(EXAMPLES[kind]))
+            pair.ends[by_coordinator].receive(pack(EXAMPLES[kind]))
 
 
 def test_a_whole_session_and_the_next():
@@ -126,7 +126,7 @@ def test_replies_are_to_requests_each_once_and_in_order(asked, answered):
     for number in good:
         pair.say(messages.Reply(number, b"!"))
     with pytest.raises(RemoteProtocolError):
-        pair.ends[True].receive(msgspec.msgpack.encode(messages.Reply(bad, b"!")))
+        pair.ends[True].receive(pack(messages.Reply(bad, b"!")))
 
 
 def test_requests_have_growing_numbers():
@@ -135,14 +135,14 @@ def test_requests_have_growing_numbers():
     for number in (5, 4):
         pair.ends[False].state = State.RUNNING
         with pytest.raises(RemoteProtocolError):
-            pair.ends[False].receive(msgspec.msgpack.encode(messages.Request(number, b"?")))
+            pair.ends[False].receive(pack(messages.Request(number, b"?")))
 
 
 def test_a_stranger_cannot_send_much_and_a_frame_only_what_was_agreed():
     pair = Pair(State.CHALLENGED)
     long = msgspec.structs.replace(EXAMPLES[messages.Hello], certificate_signature=bytes(messages.GREETING_BYTES))
     with pytest.raises(RemoteProtocolError, match="at most"):
-        pair.ends[True].receive(msgspec.msgpack.encode(long))
+        pair.ends[True].receive(pack(long))
     pair = Pair(State.RUNNING)
     pair.say(messages.Request(0, b"?"))
     for end in pair.ends.values():
@@ -150,7 +150,7 @@ def test_a_stranger_cannot_send_much_and_a_frame_only_what_was_agreed():
     pair.ends[True].receive(pair.ends[False].send(messages.Reply(0, bytes(3 * 2**20))))
     pair.say(messages.Request(1, b"?"))
     with pytest.raises(RemoteProtocolError, match="at most"):
-        pair.ends[True].receive(msgspec.msgpack.encode(messages.Reply(1, bytes(3 * 2**20 + 2000))))
+        pair.ends[True].receive(pack(messages.Reply(1, bytes(3 * 2**20 + 2000))))
     with pytest.raises(LocalProtocolError, match="at most"):
         Pair(State.RUNNING).ends[True].send(messages.Request(0, bytes(2**21)))
 
@@ -160,9 +160,24 @@ def test_garbage_is_refused_with_a_fixed_text(raw):
     for state in (State.CHALLENGED, State.RUNNING):
         end = Pair(state).ends[True]
         with pytest.raises(RemoteProtocolError) as caught:
-            end.receive(b"\xc1" + raw)
+            end.receive((b"\xc1" + raw, b""))
         assert str(caught.value) == "a message must be one that may come over a connection; it is not."
         assert end.state is State.CLOSED
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        (msgspec.msgpack.encode(messages.Withdraw()), b"frame"),
+        (msgspec.msgpack.encode(messages.Reply(0, b"inside")), b""),
+        (msgspec.msgpack.encode(messages.Reply(0, b"inside")), b"behind"),
+    ],
+)
+def test_frames_are_behind_requests_and_replies_and_nowhere_else(packed):
+    pair = Pair(State.RUNNING)
+    pair.say(messages.Request(0, b"?"))
+    with pytest.raises(RemoteProtocolError, match="carry a frame behind"):
+        pair.ends[True].receive(packed)
 
 
 def test_reasons_are_numbers_and_every_one_has_a_text():
@@ -170,4 +185,4 @@ def test_reasons_are_numbers_and_every_one_has_a_text():
         assert "; " in reason.text
         assert reason.text.isprintable()
     with pytest.raises(RemoteProtocolError):
-        Pair(State.GREETED).ends[False].receive(msgspec.msgpack.encode([2, "the table has 7 rows"]))
+        Pair(State.GREETED).ends[False].receive((msgspec.msgpack.encode([2, "the table has 7 rows"]), b""))

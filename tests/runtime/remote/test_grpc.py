@@ -17,7 +17,7 @@ from cloister.runtime.remote.greeting import OwnEnd
 from cloister.runtime.remote.grpc_client import connect
 from cloister.runtime.remote.grpc_server import GrpcServer
 from cloister.runtime.remote.hub import Deadlines
-from cloister.runtime.remote.participant import Participant
+from cloister.runtime.remote.participant import Participant, UnreachableError
 from cloister.runtime.remote.tls import TlsFiles, read_certificate
 from tests.deployment.organisations import TLS_NAME, make_certificate
 from tests.runtime.remote import people
@@ -143,6 +143,33 @@ def test_the_certificate_counts_that_tls_shows_and_not_what_a_party_writes():
         return answer
 
     assert run(main()) == messages.Refused(messages.Refusal.IDENTITY)
+
+
+@pytest.mark.parametrize(
+    ("ends", "words"),
+    [
+        (("north", ("harbour",)), "without the coordinator's certificate"),
+        (("stranger", ("coordinator",)), "may not have our public key file"),
+    ],
+)
+def test_a_party_that_gives_up_says_what_may_be_wrong_with_the_keys(ends, words):
+    async def main():
+        hub = make_hub()
+        server, port = await open_port(hub)
+        participant = Participant(
+            lambda: connect(f"127.0.0.1:{port}", make_tls(*ends)),
+            people.OWN["north"],
+            agree(),
+            party="north",
+            script=ToyScript("north"),
+            entropy=SystemEntropy(),
+            deadlines=Deadlines(step_s=0.5),
+        )
+        with pytest.raises(UnreachableError, match=words):
+            await participant.take_part()
+        await server.stop()
+
+    run(main())
 
 
 def test_a_port_that_is_taken_is_an_error_that_says_so():

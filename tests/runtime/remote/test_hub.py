@@ -11,8 +11,9 @@ from cloister.errors import RemoteProtocolError, TooFewPartiesError
 from cloister.runtime.remote import admission, messages
 from cloister.runtime.remote import hub as hub_module
 from cloister.runtime.remote.channel import LostError
+from cloister.runtime.remote.chunks import split
 from cloister.runtime.remote.hub import Deadlines
-from cloister.runtime.remote.messages import Ending, Refusal
+from cloister.runtime.remote.messages import Ending, Refusal, pack
 from cloister.runtime.remote.participant import AbandonedError, Participant
 from tests.runtime.remote.people import (
     NAMES,
@@ -338,7 +339,7 @@ def test_garbage_on_other_connections_does_not_stop_a_run():
                 at_coordinator, ours = make_streams("stranger")
                 served = asyncio.ensure_future(hub.serve(at_coordinator))
                 await ours.read()
-                for chunk in (b"\0\xc1garbage", b"\1", b"\7", b""):
+                for chunk in (b"\0\x08\0\0\xc1garbage", b"\0", b"\1", b"\7", b""):
                     await ours.write(chunk)
                 await served
 
@@ -374,8 +375,8 @@ def test_a_party_that_breaks_the_rules_harms_only_itself(say):
         await hostile.channel.receive()
         await hostile.channel.send(messages.Seated())
         request = await hostile.channel.receive()
-        raw = msgspec.msgpack.encode(say(request))
-        await hostile.channel.stream.write(b"\0" + raw)
+        for chunk in split(*pack(say(request))):
+            await hostile.channel.stream.write(chunk)
         outcome = await serving
         await asyncio.gather(*parties)
         return outcome.result.total

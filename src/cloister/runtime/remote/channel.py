@@ -11,7 +11,7 @@ from cloister.runtime.remote.messages import LinkMessage
 
 
 class LostError(Exception):
-    """The stream has ended, or is too slow: the other end may come back on another one."""
+    """The stream has ended, or is too slow: the other end may come back on another one; the text says why, if known."""
 
 
 class Stream(Protocol):
@@ -65,7 +65,7 @@ class Channel:
         async with self._sending:
             if self.state is State.CLOSED:
                 raise LostError
-            for chunk in split(self.connection.send(message)):
+            for chunk in split(*self.connection.send(message)):
                 await self.stream.write(chunk)
 
     async def receive(self) -> LinkMessage:

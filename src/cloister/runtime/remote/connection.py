@@ -1,4 +1,4 @@
-"""What may be said when, on one connection: a state machine for both ends, bytes in and bytes out, no I/O.
+"""What may be said when, on one connection: a state machine for both ends, without I/O.
 
 ::
 
@@ -22,7 +22,7 @@ from enum import Enum
 
 from cloister.errors import LocalProtocolError, RemoteProtocolError
 from cloister.runtime.remote import messages
-from cloister.runtime.remote.messages import LinkMessage
+from cloister.runtime.remote.messages import LinkMessage, Packed
 
 
 class State(Enum):
@@ -94,8 +94,8 @@ class Connection:
             return messages.GREETING_BYTES
         return max(messages.CONTROL_BYTES, self._frame_bytes + messages.FRAME_OVERHEAD_BYTES)
 
-    def send(self, message: LinkMessage) -> bytes:
-        """Return the bytes of a message of ours.
+    def send(self, message: LinkMessage) -> Packed:
+        """Return a message of ours, packed.
 
         Raises
         ------
@@ -107,12 +107,14 @@ class Connection:
             raise LocalProtocolError(
                 f"{type(message).__name__} must not be sent while {self.state.value}: this is a bug."
             )
+        packed = messages.pack(message)
         limit = max(self.limit_bytes, messages.CONTROL_BYTES)
-        raw = messages.encode(message, limit)
+        if sum(map(len, packed)) > limit:
+            raise LocalProtocolError(f"a message must have at most {limit} bytes; this one has more: this is a bug.")
         self._take(message, following)
-        return raw
+        return packed
 
-    def receive(self, raw: bytes) -> LinkMessage:
+    def receive(self, packed: Packed) -> LinkMessage:
         """Return the peer's message.
 
         Raises
@@ -121,10 +123,10 @@ class Connection:
             If it is none, or may not be said now; the connection is closed.
         """
         try:
-            if len(raw) > self.limit_bytes:
+            if sum(map(len, packed)) > self.limit_bytes:
                 raise RemoteProtocolError(f"a message must have at most {self.limit_bytes} bytes here; it has more.")
-            decode = messages.decode_from_party if self._is_coordinator else messages.decode_from_coordinator
-            message: LinkMessage = decode(raw)
+            unpack = messages.unpack_from_party if self._is_coordinator else messages.unpack_from_coordinator
+            message: LinkMessage = unpack(packed)
             following = self._follow(message, ours=False)
             if following is None:
                 raise RemoteProtocolError(f"{type(message).__name__} must not come while {self.state.value}; it did.")

@@ -9,6 +9,14 @@ from typing import Any
 from cloister.runtime.remote.channel import LostError, Stream
 from cloister.runtime.remote.tls import METHOD, METHOD_SERVICE, TlsFiles, common_options
 
+_REASONS = {  # what gRPC says, and what we make of it
+    "CERTIFICATE_VERIFY_FAILED": "Somebody answers there, but without the coordinator's certificate: compare the "
+    "address and its public key file.",
+    "Socket closed": "Somebody answers there and ends the connection at once: it may not have our public key file.",
+    "Connection reset": "Somebody answers there and ends the connection at once: it may not have our public key file.",
+    "Connection refused": "Nobody listens there.",
+}
+
 
 class _ClientStream:
     def __init__(self, channel: Any, call: Any, peer: bytes) -> None:
@@ -61,11 +69,22 @@ async def connect(address: str, tls: TlsFiles) -> Stream:
     )
     try:
         call = channel.stream_stream(f"/{METHOD_SERVICE}/{METHOD}")()
-        await _guard(call.wait_for_connection())
+        await _guard(_wait(call))
     except BaseException:
         await channel.close()
         raise
     return _ClientStream(channel, call, tls.peer)
+
+
+async def _wait(call: Any) -> None:
+    """Wait for the connection; where TLS fails, say so."""
+    import grpc  # noqa: PLC0415 (an extra)
+
+    try:
+        await call.wait_for_connection()
+    except grpc.RpcError as error:
+        details = str(getattr(error, "details", lambda: "")())
+        raise LostError(next((text for sign, text in _REASONS.items() if sign in details), "")) from None
 
 
 async def _guard(call: Awaitable[Any]) -> Any:

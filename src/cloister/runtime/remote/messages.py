@@ -29,7 +29,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from cloister.errors import LocalProtocolError, RemoteProtocolError
+from cloister.errors import RemoteProtocolError
 
 MAJOR, MINOR = 1, 0
 """Connections of one major version understand each other; a higher minor version may say more."""
@@ -213,17 +213,17 @@ class Seated(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, t
 
 
 class Request(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=8):
-    """A frame to a party; numbers grow from step to step."""
+    """A frame to a party; numbers grow from step to step. The frame travels behind the message, in no encoding."""
 
     number: Count
-    frame: bytes
+    frame: bytes = b""
 
 
 class Reply(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=9):
-    """A party's answer to the request of this number."""
+    """A party's answer to the request of this number; its frame travels as that of a request."""
 
     number: Count
-    frame: bytes
+    frame: bytes = b""
 
 
 class Declined(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=10):
@@ -280,33 +280,41 @@ FromCoordinator = Challenge | Refused | Welcome | Status | Start | Request | Fin
 FromParty = Hello | Consent | Seated | Reply | Declined | Done | Withdraw
 LinkMessage = FromCoordinator | FromParty
 
+Packed = tuple[bytes, bytes]
+"""A message, and the frame behind it."""
+
 _ENCODER = msgspec.msgpack.Encoder()
 _OF_COORDINATOR = msgspec.msgpack.Decoder(FromCoordinator)
 _OF_PARTY = msgspec.msgpack.Decoder(FromParty)
 
 
-def encode(message: LinkMessage, limit_bytes: int) -> bytes:
-    """Return a message's bytes; one that the other side would refuse for its length is our mistake."""
-    raw = _ENCODER.encode(message)
-    if len(raw) > limit_bytes:
-        raise LocalProtocolError(f"a message must have at most {limit_bytes} bytes; it has {len(raw)}: this is a bug.")
-    return raw
+def pack(message: LinkMessage) -> Packed:
+    """Return a message's bytes, and the frame that it carries as it is: frames are long, and copied nowhere."""
+    if isinstance(message, Request | Reply):
+        return _ENCODER.encode(type(message)(message.number)), message.frame
+    return _ENCODER.encode(message), b""
 
 
-def decode_from_coordinator(raw: bytes) -> FromCoordinator:
+def unpack_from_coordinator(packed: Packed) -> FromCoordinator:
     """Read what a coordinator says."""
-    message: FromCoordinator = _decode(_OF_COORDINATOR, raw)
+    message: FromCoordinator = _unpack(_OF_COORDINATOR, packed)
     return message
 
 
-def decode_from_party(raw: bytes) -> FromParty:
+def unpack_from_party(packed: Packed) -> FromParty:
     """Read what a party says."""
-    message: FromParty = _decode(_OF_PARTY, raw)
+    message: FromParty = _unpack(_OF_PARTY, packed)
     return message
 
 
-def _decode(decoder: msgspec.msgpack.Decoder[Any], raw: bytes) -> Any:
+def _unpack(decoder: msgspec.msgpack.Decoder[Any], packed: Packed) -> Any:
+    raw, frame = packed
     try:
-        return decoder.decode(raw)
+        message = decoder.decode(raw)
     except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError, MemoryError):
         raise RemoteProtocolError("a message must be one that may come over a connection; it is not.") from None
+    if isinstance(message, Request | Reply) and not message.frame:
+        return type(message)(message.number, frame)
+    if frame or isinstance(message, Request | Reply):
+        raise RemoteProtocolError("requests and replies carry a frame behind them, others none; this one differs.")
+    return message

@@ -89,7 +89,7 @@ class Participant:
         self._on_progress = on_progress
         self._jitter = Stream(entropy.bytes(32))
         self._worker = Worker(f"party {party}")
-        self._heard_s = 0.0
+        self._heard_s, self._why = 0.0, ""
 
     async def take_part(self) -> None:
         """Take part to the end.
@@ -107,9 +107,11 @@ class Participant:
         self._heard_s, calls = loop.time(), 0
         while True:
             before_s = self._heard_s
-            with suppress(LostError, TimeoutError):
+            try:
                 await self._call()
                 return
+            except (LostError, TimeoutError) as error:
+                self._why = str(error) or self._why
             calls = 1 if self._heard_s > before_s else calls + 1
             if self._script.is_complete and calls >= _CALLS_WHEN_DONE:
                 return
@@ -132,6 +134,7 @@ class Participant:
             raise UnreachableError(
                 f"the coordinator must be reachable; nothing was heard of it for {silent_s:.0f} s. Check the address, "
                 "the firewall and whether it runs. What was charged stays charged; started again, this party goes on."
+                + (f" {self._why}" if self._why else "")
             )
 
     def _draw_wait_s(self, calls: int) -> float:
