@@ -358,12 +358,12 @@ NAMED: tuple[Named, ...] = (
     ),
     Named(
         "a digest without identities",
-        "job/model",
+        "job/people",
         "    return agreed if party.identity is None else",
         "    return agreed if True else",
         _IDENTITIES,
     ),
-    Named("one party twice", "job/model", "        if identity in given:\n", "        if False:\n", _IDENTITIES),
+    Named("one party twice", "job/people", "        if identity in given:\n", "        if False:\n", _IDENTITIES),
     Named("a policy without its cap on epsilon", "job/policy", "not asked <= limit", "False", _POLICY),
     Named("a policy that exact jobs pass", "job/policy", "asked is None or not", "asked is not None and not", _POLICY),
     Named(
