@@ -21,6 +21,7 @@ from cloister.credentials import (
     write_public,
 )
 from cloister.credentials.certificates import find_public_key
+from cloister.credentials.files import write_new
 from cloister.credentials.keys import PublicKeyFile
 from cloister.crypto import Stream, read_fingerprint
 from cloister.errors import CredentialsError
@@ -61,6 +62,15 @@ def test_new_keys_never_replace_others(tmp_path, suffix):
     with pytest.raises(CredentialsError, match="exists"):
         make_keys("north", tmp_path)
     assert (tmp_path / f"north{suffix}").read_text() == "mine"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_private_file_that_appears_meanwhile_is_not_replaced(tmp_path):
+    """Two processes that make the same keys at once: one of them wins."""
+    (tmp_path / "north.key").write_text("mine")
+    with pytest.raises(CredentialsError, match="must be new"):
+        write_new(tmp_path / "north.key", b"theirs", mode=0o600)
+    assert (tmp_path / "north.key").read_text() == "mine"
     assert len(list(tmp_path.iterdir())) == 1
 
 

@@ -573,12 +573,12 @@ NAMED: tuple[Named, ...] = (
     ),
     Named(
         "a digest without identities",
-        "job/model",
+        "job/people",
         "    return agreed if party.identity is None else",
         "    return agreed if True else",
         _IDENTITIES,
     ),
-    Named("one party twice", "job/model", "        if identity in given:\n", "        if False:\n", _IDENTITIES),
+    Named("one party twice", "job/people", "        if identity in given:\n", "        if False:\n", _IDENTITIES),
     Named("a policy without its cap on epsilon", "job/policy", "not asked <= limit", "False", _POLICY),
     Named("a policy that exact jobs pass", "job/policy", "asked is None or not", "asked is not None and not", _POLICY),
     Named(
@@ -663,8 +663,8 @@ NAMED: tuple[Named, ...] = (
     Named(
         "a greeting that can be replayed",
         "runtime/remote/greeting",
-        "hello.program, challenge.nonce, hello.nonce",
-        "hello.program, hello.nonce, hello.nonce",
+        '("cloister hello", MAJOR, job, party, program, challenge, nonce,',
+        '("cloister hello", MAJOR, job, party, program, nonce,',
         _GREETING,
     ),
     Named("revoked and let in", "runtime/remote/greeting", "    if agreed.revoked & {", "    if set() & {", _GREETING),
@@ -726,7 +726,7 @@ NAMED: tuple[Named, ...] = (
     Named(
         "one payment for two draws of noise",
         "deployment/payment",
-        "        has_journal = resumed and memory is not None and memory.was_there\n",
+        "        has_journal = resumed and memory is not None and memory.is_resumed\n",
         "        has_journal = True\n",
         _PARTY_RUN,
     ),

@@ -23,17 +23,21 @@ import msgspec
 from msgspec import Meta
 
 from cloister.columns import Column, scale_to_original, to_original, to_unit
-from cloister.crypto import read_fingerprint
-from cloister.errors import ConfigError
 from cloister.job.options import Options, join_or, known_options, make_options
+from cloister.job.people import (
+    JobCoordinator,
+    JobParty,
+    check_address,
+    check_identities,
+    check_parties,
+    list_agreed,
+)
 from cloister.job.refusals import (
-    KeyedConfigError,
     KeyPath,
     check_fields,
     check_integer,
     check_number,
     check_text,
-    format_path,
     refuse,
     show_value,
 )
@@ -44,8 +48,6 @@ MAX_SEED = 2**63 - 1
 MAX_RECORDS = 2**31
 """The most records of one party: as many as the widest ring is known to hold."""
 MAX_COUNT = 2**53
-COORDINATOR = "coordinator"
-_ADDRESS = re.compile(r"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):(?P<port>[0-9]{1,5})", re.ASCII)
 _JOB_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ALWAYS_TAKEN = frozenset({"match", "max_records"})
 
@@ -79,50 +81,6 @@ class DataOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     id_trim: bool | None = None
     id_ignore_case: bool | None = None
     aligned: bool | None = None
-
-
-class JobParty(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One of ``[[parties]]``.
-
-    Attributes
-    ----------
-    name
-        What messages and results call it.
-    columns
-        Where columns are split: its own, in the order of its table.
-    identity
-        Its identity, ``ed25519:...``: who may act for it between organisations. Simulations need none.
-    """
-
-    name: str
-    columns: tuple[str, ...] | None = None
-    identity: str | None = None
-
-    @property
-    def public_key(self) -> bytes:
-        """The identity's public key."""
-        return _read_identity(self.name, self.identity)
-
-
-class JobCoordinator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The section ``[coordinator]``: who coordinates between organisations, and where.
-
-    Attributes
-    ----------
-    identity
-        As that of a party.
-    address
-        ``host:port``, where it listens. Everyone must reach the same identity, not the same address, so this is not
-        part of the digest.
-    """
-
-    identity: str | None = None
-    address: Annotated[str, Meta(max_length=300)] | None = None
-
-    @property
-    def public_key(self) -> bytes:
-        """The identity's public key."""
-        return _read_identity(COORDINATOR, self.identity)
 
 
 class OwnSide(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -194,10 +152,10 @@ class Job:
         check_fields(("protocol",), self.protocol)
         check_fields(("data",), self.data)
         _check_columns(self.columns)
-        _check_parties(self.parties)
+        check_parties(self.parties)
         check_fields(("coordinator",), self.coordinator)
-        _check_identities(self)
-        _check_address(self.coordinator.address)
+        check_identities(self.parties, self.coordinator)
+        check_address(self.coordinator.address)
         _check_facts(self)
         _check_budget(self)
         self.protocol.check(self)
@@ -229,7 +187,7 @@ class Job:
             "k": self.k,
             "choose_k": self.choose_k,
             "columns": [asdict(column) for column in self.columns],
-            "parties": [_digest_party(party) for party in self.parties],
+            "parties": [list_agreed(party) for party in self.parties],
             "protocol": self.protocol,
             "data": msgspec.structs.replace(self.data, server=None),
             "budget": self.budget,
@@ -330,55 +288,6 @@ def _check_alignments(setup: Setup) -> None:
         refuse(("data", "id"), "be given with alignments", "none", what_to_do)
 
 
-def _digest_party(party: JobParty) -> dict[str, object]:
-    agreed: dict[str, object] = {"name": party.name, "columns": party.columns}
-    return agreed if party.identity is None else agreed | {"identity": party.identity}
-
-
-def _read_identity(name: str, identity: str | None) -> bytes:
-    if identity is None:
-        raise ConfigError(
-            f"the job must name the identity of everyone who takes part between organisations; that of {name} is "
-            'missing. Write: identity = "ed25519:...", as in its public file.'
-        )
-    return read_fingerprint(identity)
-
-
-def _check_identities(job: Job) -> None:
-    """Refuse identities that cannot be read, that two share, or that only some have."""
-    listed: list[tuple[KeyPath, str | None]] = [
-        (("parties", i, "identity"), party.identity) for i, party in enumerate(job.parties)
-    ]
-    listed.append((("coordinator", "identity"), job.coordinator.identity))
-    given: dict[str, KeyPath] = {}
-    for path, identity in listed:
-        if identity is None:
-            continue
-        check_text(path, identity, longest=100)
-        try:
-            read_fingerprint(identity)
-        except ConfigError as error:
-            raise KeyedConfigError(path, f"{format_path(path)}: {error}") from None
-        if identity in given:
-            got = f"that of {format_path(given[identity][:-1])}"
-            refuse(path, "be an identity of its own", got, "One who takes part twice could open sums alone.")
-        given[identity] = path
-    for path, identity in listed:
-        if identity is None and given:
-            refuse(path, "be given for everyone or for no one", "none", 'Write: identity = "ed25519:..."')
-
-
-def _check_address(address: str | None) -> None:
-    if address is None:
-        return
-    path: KeyPath = ("coordinator", "address")
-    check_text(path, address, longest=300)
-    match = _ADDRESS.fullmatch(address)
-    if match is None or not 1 <= int(match["port"]) <= 65535:
-        what_to_do = 'Write: address = "cluster.example.org:7400"'
-        refuse(path, "be a host and a port, host:port", show_value(address), what_to_do)
-
-
 def check_bounds(path: KeyPath, low: object, high: object) -> None:
     """Refuse public bounds of one column that are not two finite numbers with low < high."""
     low_number, high_number = check_number((*path, "low"), low), check_number((*path, "high"), high)
@@ -399,25 +308,6 @@ def _check_columns(columns: Sequence[Column]) -> None:
         check_text(("columns", column.name), column.name, longest=200)
         if times[column.name] > 1:
             refuse(("columns", column.name), "be named once", f"{times[column.name]} times")
-
-
-def _check_parties(parties: Sequence[JobParty]) -> None:
-    if len(parties) < 2:
-        what_to_do = "Add another [[parties]] section; a single organisation can use scikit-learn."
-        refuse(("parties",), "be at least 2", str(len(parties)), what_to_do)
-    seen: dict[str, int] = {}
-    for i, party in enumerate(parties):
-        path: KeyPath = ("parties", i, "name")
-        check_text(path, party.name)
-        if party.name == COORDINATOR:
-            refuse(path, "not be the coordinator's", show_value(party.name), "Choose another name.")
-        if set(party.name) & set("/\\"):
-            what_to_do = "A party's ledger file is named after it."
-            refuse(path, "be a name without / and \\", show_value(party.name), what_to_do)
-        if party.name in seen:
-            got = f"{show_value(party.name)}, which parties[{seen[party.name]}] already has"
-            refuse(path, "be unique", got, "Give each party its own name.")
-        seen[party.name] = i
 
 
 def _check_facts(job: Job) -> None:
