@@ -1,8 +1,8 @@
 """The job: what all parties agree on, and one party's own side. It knows no protocol.
 
-Reading order: ``refusals`` (how a broken rule is reported), ``options`` (what a protocol's options are), ``people`` (who
-takes part), ``model``, ``noise_options`` (what several protocols' options have in common), ``policy`` (what one party
-takes part in).
+Reading order: ``refusals`` (how a broken rule is reported), ``options`` (what a protocol's options are), ``people``
+(who takes part), ``model``, ``noise_options`` (what several protocols' options have in common), ``policy`` (what one
+party takes part in).
 """
 
 from cloister.job.model import MAX_COUNT, MAX_RECORDS, DataOptions, Job, OwnSide, Setup
