@@ -6,18 +6,20 @@ import numpy as np
 import pytest
 
 from cloister.errors import BudgetError, ConfigError, LocalProtocolError, RemoteProtocolError, TooFewPartiesError
+from cloister.numeric import FixedPoint
 from cloister.privacy.accounting import Accountant, compose_plan
 from cloister.privacy.placement import Local, Shared
 from cloister.privacy.units import Budget, Unit
 from cloister.protocols.feddp import ExtraSteps, FeddpSettings, Separation, bind_server
 from cloister.protocols.feddp.published import list_plan
+from cloister.protocols.feddp.server import POINTS_MOST, ServerStamp
 from cloister.protocols.guided_sums import rehearse
 from cloister.protocols.guided_sums.agreement import sample_key, sample_parties
 from cloister.protocols.guided_sums.messages import Answer
 from cloister.runtime import Fault, FaultKind
 from tests.protocols.feddp.sessions import BUDGET, Session, make_mixture
 from tests.protocols.synopsis.test_leakage import shape_of
-from tests.sessions import SESSION, ReplayingSampler, Table
+from tests.sessions import SESSION, ReplayingSampler, Table, blobs
 
 PARTS, SERVER, CENTRES = make_mixture()
 CLIENT = Budget(epsilon=1.0, delta=1e-6, unit=Unit.CLIENT)
@@ -170,6 +172,17 @@ def test_samples_are_even():
         assert len(set(chosen)) == 4
         counts[np.array(chosen) - 1] += 1
     assert ((counts - 1200) ** 2 / (1200 * 0.6)).sum() < 44.8
+
+
+def test_what_all_agree_on_about_the_servers_points_is_exact_in_any_order():
+    """Its products are of BLAS: sums of integers below 2^53, for as many points as there may be."""
+    points = FixedPoint().quantise(blobs(3000, 7, 3, seed=2))
+    units = np.rint(points * 2**16).astype(np.int64)
+    assert np.array_equal(points.T @ points, (units.T @ units) / 2.0**32)
+    assert 4 * POINTS_MOST * 2**32 <= 2**53
+    stamp = ServerStamp.of(points, dimensions=7, clusters=3)
+    shuffled = ServerStamp.of(np.ascontiguousarray(points[::-1]), dimensions=7, clusters=3)
+    assert (stamp.product_norm, stamp.points) == (shuffled.product_norm, shuffled.points)
 
 
 def test_other_server_data_are_not_agreed_on():

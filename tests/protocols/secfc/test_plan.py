@@ -76,13 +76,13 @@ def test_a_plan_says_what_the_coordinator_learns_and_how_records_are_coded():
     assert "distance of every record" in planned.learned
     assert any("17 bits, one prime" in note for note in planned.notes)
     assert not any("--records" in note for note in planned.notes)
-    assert "secfc is exact" in planned.advice
+    assert "secfc has no noise" in planned.advice
     assert any("--records" in note for note in plan(make_job()).notes)
 
 
 def test_a_plan_of_noisy_centres_says_that_labels_are_exact():
     planned = plan(make_job(budget=Budget(epsilon=4.0, delta=1e-6)), records=240)
-    assert planned.advice.startswith("Labels are exact, revealed centres carry noise")
+    assert planned.advice.startswith("The labels are exact and follow from all records")
     assert planned.who_adds_noise.startswith("The coordinator codes the noise")
     assert [warning[:34] for warning in planned.warnings] == ["The coordinator adds the noise and"]
     exact = plan(make_job(), records=240)

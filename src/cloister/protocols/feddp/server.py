@@ -46,13 +46,14 @@ class ServerStamp:
                 f"the server's data must have at least {max(clusters, 2)} different points; they have fewer. "
                 "Give other points, or use the synopsis, which needs none."
             )
-        squares = (content**2).sum(axis=1)
+        squares = np.square(content).sum(axis=1)
         longest = max(float(squares.max()), 1e-12)
+        products = content.T @ content  # exact in any order: points are multiples of 2^-16, and not too many
         return cls(
             points=len(points),
             digest=hashlib.sha256(content.tobytes()).digest(),
-            product_norm=float(np.sqrt(((content.T @ content / len(content)) ** 2).sum())) / longest,
-            mean_fourth=float((squares**2).mean()) / longest**2,
+            product_norm=float(np.sqrt(np.square(products / len(content)).sum())) / longest,
+            mean_fourth=float(np.square(squares).mean()) / (longest * longest),
         )
 
 
