@@ -137,7 +137,8 @@ def test_every_flipped_byte_of_a_private_file_is_refused_or_harmless(tmp_path):
         except CredentialsError as error:
             assert json.loads(raw)["secret"] not in str(error)
             continue
-        assert read.public == good.public
+        # A certificate's signature can be written in several ways: the file then has another one, for the same key.
+        assert (read.public.identity, read.public.chain.key) == (good.public.identity, good.public.chain.key)
         assert read.journal_key == good.journal_key
         assert find_public_key(read.tls_key_pem) == good.public.chain.key
 

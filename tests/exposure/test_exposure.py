@@ -85,13 +85,13 @@ def test_ledgers_and_pictures_are_looked_at_too():
 
 def note(monkeypatch, make):
     """Publish what ``make`` returns of a simulation's outcome, among the notes of its result."""
-    real = runs.make_result
+    real = runs.summarise
 
     def publish(setup, clustered, evaluation):
         result = real(setup, clustered, evaluation)
         return msgspec.structs.replace(result, notes=(*result.notes, make(clustered, evaluation)))
 
-    monkeypatch.setattr(runs, "make_result", publish)
+    monkeypatch.setattr(runs, "summarise", publish)
 
 
 def digest_of(table):

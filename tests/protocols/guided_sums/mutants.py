@@ -56,12 +56,15 @@ def find_rules():
         "_signed": ("'guided sums question'", "session", "round_", "leader", "salt", "box"),
         "next_link": ("link", "round_", "stated.leader", "stated.salt", "stated.box"),
         "first_link": ("agreement", "session"),
-        "_name_result": ("self.session", "link"),
+        "name_result": ("link",),
+        "sign_result": ("self.session",),
     }
     for function, texts in contexts.items():
         yield from PROTOCOLS.find_contexts(statements, function, *texts)
     replaced = PROTOCOLS.replaced
-    yield replaced(statements, "seed under a result", ("derive_key(self.seed, _RESULT", 'derive_key(b"seed", _RESULT'))
+    yield replaced(
+        statements, "seed under a result", ("derive_key(self.seed, RESULT_VOTE", 'derive_key(b"seed", RESULT_VOTE')
+    )
     sealed, opened = (
         '("question", self.session, round_, leader, salt)',
         '"question", self.session, round_, stated.leader',

@@ -125,7 +125,7 @@ def find_under_two_seeds(monkeypatch, sign=None):
     TwoFaces(monkeypatch, lies.SEED, forms.write(1, Idle()))
     one, other = (Statements(forms=forms, directory=DIRECTORY, seed=s, session=SESSION) for s in (lies.SEED, bytes(32)))
     if sign is not None:
-        monkeypatch.setattr(Statements, "_name_result", sign)
+        monkeypatch.setattr(Statements, "name_result", sign)
     link = b"link" * 8
     read = [forms.read(1, statements.open_keyed(box, s.seed, "question", SESSION, 1, 1, b"salt")) for s in (one, other)]
     signatures = [s.sign_result(link, identity(lies.IDENTITIES, n)) for n, s in ((1, one), (2, other))]

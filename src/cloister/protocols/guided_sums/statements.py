@@ -146,7 +146,7 @@ class Statements:
 
     def name_result(self, link: bytes) -> bytes:
         """Return what is signed: it says nothing to those who do not hold the seed."""
-        return derive_key(self.seed, RESULT_VOTE, self.session, link)
+        return derive_key(self.seed, RESULT_VOTE, link)
 
 
 @lru_cache(maxsize=4)  # all of it is public: once for all parties of a process
