@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -184,3 +186,13 @@ def wait_for(holds, timeout_s=60):
     while not holds():
         assert time.monotonic() < until_s
         time.sleep(0.05)
+
+
+def test_the_demo_as_four_processes(tmp_path):
+    """As a newcomer starts it: nothing is forked, everything is imported anew."""
+    line = [sys.executable, "-m", "cloister", "demo", "--network", "--out", str(tmp_path / "out")]
+    environment = {**os.environ, "XDG_DATA_HOME": str(tmp_path / "data")}
+    done = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=180, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "clinics: 4 clusters over the records of 3 parties (between organisations)" in done.stdout
+    assert read_result(tmp_path / "out").card.private

@@ -454,20 +454,6 @@ NAMED: tuple[Named, ...] = (
     ),
     Named("revoked and let in", "runtime/remote/greeting", "    if agreed.revoked & {", "    if set() & {", _GREETING),
     Named(
-        "anyone's certificate is a party's",
-        "runtime/remote/greeting",
-        "        and is_certified(hello.certificate_signature, identity, peer)\n",
-        "",
-        _HUB,
-    ),
-    Named(
-        "a greeting is good for every connection",
-        "runtime/remote/greeting",
-        "        and is_signed(hello.signature, identity, *statement)\n",
-        "",
-        _HUB,
-    ),
-    Named(
         "a party may hold another job", "runtime/remote/greeting", "    if hello.job != agreed.job:", "    if 0:", _HUB
     ),
     Named(
