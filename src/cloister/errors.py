@@ -52,6 +52,7 @@ __all__ = [
     "RefusedError",
     "RemoteProtocolError",
     "TooFewPartiesError",
+    "own_error",
     "told_to_owner",
 ]
 
@@ -178,6 +179,11 @@ class RefusedError(CloisterError, RuntimeError):
     """The other end of a connection is not who or what the job says. Its message is told to both ends."""
 
     exit_code = 17
+
+
+def own_error(error: CloisterError) -> CloisterError:
+    """Return what the owner of a party is told: on their own screen, why the party is absent."""
+    return error.why if isinstance(error, AbsentError) and error.why is not None else error
 
 
 TOLD_TO_ALL: tuple[type[CloisterError], ...] = (TooFewPartiesError, DivergedError)

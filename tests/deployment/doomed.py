@@ -32,9 +32,9 @@ def arm(instant, record):
 
     kind, _, instant = instant.rpartition(" ")
 
-    def begin_record(self, number, kept=None):
+    def begin_record(self, number, frames, kept=None):
         if kind not in ("", self._journal.path.name):
-            begin(self, number, kept)
+            begin(self, number, frames, kept)
             self.number = -1
             return
         if instant == "before" and number == record and kept is None:
@@ -42,7 +42,7 @@ def arm(instant, record):
         if instant == "hang" and number == record:
             os.write(2, b"hangs\n")
             time.sleep(600)
-        begin(self, number, kept)
+        begin(self, number, frames, kept)
         self.number = number
 
     def finish_record(self, frames, answer):

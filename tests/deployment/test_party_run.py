@@ -23,6 +23,7 @@ from cloister.wire import CoordinatorEndpoint
 from tests.deployment.organisations import Organisations
 from tests.golden.jobs import JOBS
 from tests.golden.tables import write_tables
+from tests.owners import told_to_owner
 
 RUN = bytes(range(16))
 
@@ -149,7 +150,7 @@ def test_a_table_that_was_changed_in_between_ends_the_part(tmp_path):
     case.kill()
     table = tmp_path / "north.csv"
     table.write_text("id,x0\n1,2\n")
-    with pytest.raises(DataError):
+    with told_to_owner(DataError):
         case.open()
 
 

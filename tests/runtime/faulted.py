@@ -24,7 +24,7 @@ import msgspec
 
 from cloister.cli.role_process import RoleTask, open_role, read_report
 from cloister.crypto import make_entropy
-from cloister.errors import CloisterError
+from cloister.errors import CloisterError, own_error
 from cloister.job import OwnSide
 from cloister.jobfile import load_setup
 from cloister.privacy.ledger import Ledger
@@ -122,7 +122,8 @@ def _serve(task: RoleTask, folder: Path, fault: Fault, down: int, up: int) -> No
                 answer = str(fault.steps).encode()
             _send(up, b"done", answer)
         code = 0
-    except CloisterError as error:
+    except CloisterError as caught:
+        error = own_error(caught)
         _send(up, b"failed", f"{type(error).__name__}: {error}".encode())
         code = 1
     except BaseException as error:

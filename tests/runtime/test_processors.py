@@ -154,8 +154,8 @@ def test_the_settings_do_compute_differently(request):
     ]
     products, exponentials, of_libm = (set(column) for column in zip(*found, strict=True))
     assert len(products) == 4
-    assert len(exponentials) == 2
-    assert len(of_libm) == (2 if platform.libc_ver()[0] == "glibc" else 1)
+    assert len(exponentials) >= 2
+    assert len(of_libm) >= (2 if platform.libc_ver()[0] == "glibc" else 1)
 
 
 def make_tasks(path, seed, journals=None):

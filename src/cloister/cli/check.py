@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from cloister.cli.agree import JobFile, Keys, Own, Records, describe_outlook, find_consent
-from cloister.errors import BudgetError, CloisterError, ConfigError, LedgerError
+from cloister.errors import BudgetError, CloisterError, ConfigError, LedgerError, own_error
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -58,8 +58,9 @@ class Checklist:
             self._say("--", what, f"not tried: {error}")
             return None
         except CloisterError as error:
-            self.first_failure = self.first_failure or error
-            self._say("FAILED", what, str(error))
+            wrong = own_error(error)
+            self.first_failure = self.first_failure or wrong
+            self._say("FAILED", what, str(wrong))
             return None
         self._say("ok", what, said)
         return value

@@ -40,6 +40,8 @@ from cloister.wire import CoordinatorEndpoint
 class EndedEarlyError(CloisterError):
     """The run ends without a result; what the parties are told."""
 
+    exit_code = TooFewPartiesError.exit_code
+
     def __init__(self, ending: Ending) -> None:
         super().__init__(ending.text)
         self.ending = ending

@@ -22,7 +22,7 @@ from cloister.deployment.coordinator_run import CoordinatorRun, choose_ending
 from cloister.deployment.own_roles import PartyPlace
 from cloister.deployment.party_run import Keep, PartyRun
 from cloister.deployment.run_files import Begun, Confirmed, RunFiles
-from cloister.errors import CloisterError, ConfigError, PolicyError
+from cloister.errors import AbsentError, CloisterError, ConfigError, PolicyError, own_error
 from cloister.job import COORDINATOR, Setup
 from cloister.privacy.ledger import LedgerSession
 from cloister.protocol import SERVER, read_public_input
@@ -232,22 +232,25 @@ def take_part(
         Whatever is wrong with our own table, ledger or files; nobody else hears of that.
     """
     require_grpc()
-    return run_until_stopped(
-        participate(
-            setup,
-            party,
-            end,
-            address=address,
-            keep=keep,
-            consent=consent,
-            contract=contract,
-            sources=sources,
-            anew=anew,
-            on_progress=on_progress,
-            on_table=on_table,
-            on_ledger=on_ledger,
+    try:
+        return run_until_stopped(
+            participate(
+                setup,
+                party,
+                end,
+                address=address,
+                keep=keep,
+                consent=consent,
+                contract=contract,
+                sources=sources,
+                anew=anew,
+                on_progress=on_progress,
+                on_table=on_table,
+                on_ledger=on_ledger,
+            )
         )
-    )
+    except AbsentError as error:
+        raise own_error(error) from None
 
 
 async def participate(

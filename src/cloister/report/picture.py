@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import math
+from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -220,6 +221,28 @@ def _widen_bounds(column: Column) -> tuple[float, float]:
     return column.low - margin, column.high + margin
 
 
+def _name_columns(axes: Axes, columns: Sequence[Column]) -> None:
+    """Write the columns' names below, steep where they need room."""
+    steep = max(len(column.name) for column in columns) * len(columns) > 60
+    names = [_escape(column.name, 20 if steep else 24) for column in columns]
+    axes.set_xticks(
+        range(len(names)), names, rotation=40 if steep else 0, ha="right" if steep else "center", fontsize=9
+    )
+
+
+def _write_values(axes: Axes, result: Result, share: FloatArray) -> None:
+    """Write each centre's values into its row; on white where they are mostly noise."""
+    k, d = result.centres.shape
+    for j in range(k):
+        for i in range(d):
+            ink = "white" if share[j, i] > 0.68 else "black"
+            text = axes.text(i, j, _label_cell(result, j, i), ha="center", va="center", color=ink)
+            text.set_fontsize(10 if d <= 6 else 8)
+            if result.mostly_noise[j, i]:
+                text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.5})
+                text.set_color("black")
+
+
 def _draw_profiles(figure: Figure, axes: Axes, result: Result) -> None:
     """Draw each centre as a row, coloured by its position between the bounds, with values in original units."""
     from matplotlib.patches import Rectangle  # noqa: PLC0415 (optional)
@@ -232,19 +255,9 @@ def _draw_profiles(figure: Figure, axes: Axes, result: Result) -> None:
     for j, i in np.argwhere(lost).tolist():
         axes.add_patch(Rectangle((i - 0.5, j - 0.5), 1, 1, fill=False, hatch="///", edgecolor=_FAINT, linewidth=0))
     if annotated:
-        for j in range(k):
-            for i in range(d):
-                ink = "white" if share[j, i] > 0.68 else "black"
-                text = axes.text(i, j, _label_cell(result, j, i), ha="center", va="center", color=ink)
-                text.set_fontsize(10 if d <= 6 else 8)
-                if lost[j, i]:
-                    text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1.5})
-                    text.set_color("black")
+        _write_values(axes, result, share)
     if d <= _MOST_TICKS:
-        longest = max(len(column.name) for column in result.columns)
-        steep = longest * d > 60
-        names = [_escape(column.name, 20 if steep else 24) for column in result.columns]
-        axes.set_xticks(range(d), names, rotation=40 if steep else 0, ha="right" if steep else "center", fontsize=9)
+        _name_columns(axes, result.columns)
     if k <= _MOST_TICKS:
         axes.set_yticks(range(k), [f"cluster {j}" for j in range(k)], fontsize=9)
     axes.tick_params(which="both", length=0)

@@ -137,7 +137,7 @@ def test_the_card_of_k_fed_promises_nothing(unit: Unit) -> None:
 
 def test_the_card_can_be_printed() -> None:
     text = io.StringIO()
-    print_card(write_k_fed_card(Unit.RECORD), make_console(text))
+    print_card(write_k_fed_card(Unit.RECORD), make_console(text), ran="simulated")
     words = " ".join(text.getvalue().split())
     assert "not differentially private. Nothing in it is protected" in words
     assert "Noise: Nobody." in words

@@ -79,7 +79,7 @@ def test_the_card_is_what_the_rounds_cost_and_travels_with_the_result(tmp_path):
     assert card.epsilon == pytest.approx(epsilon_of_rho(envelope, BUDGET.delta), rel=1e-12)
     assert card.epsilon <= BUDGET.epsilon
     assert card.epsilon > epsilon_of_rho(sum(release.rho for release in card.releases), BUDGET.delta)
-    assert "one payment" in card.how_composed
+    assert "paid for at once" in card.how_composed
     read = read_result(write_result(result, tmp_path / "r"))
     assert (read.card, read.sizes) == (card, result.sizes)
     assert np.array_equal(read.centre_noise, result.centre_noise)
@@ -100,7 +100,7 @@ def test_a_seed_repeats_the_run_and_says_so():
 @pytest.mark.parametrize(
     ("options", "placed", "breaks"),
     [
-        ({}, "adds a share", "More colluding parties than was agreed, with the coordinator or without"),
+        ({}, "adds a share", "Two or more colluding parties, with the coordinator or without"),
         ({"placement": "aggregator"}, "once", "The coordinator, once"),
         ({"masks": "common"}, "adds a share", "any one party together"),
         ({"placement": "local"}, "the full noise", "No coalition"),

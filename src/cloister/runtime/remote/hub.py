@@ -195,10 +195,11 @@ class Hub:
     async def keep_alive(self) -> None:
         """Tell parties from time to time what the run is doing; never returns."""
         told, quiet_s = None, 0.0
+        alive_every_s = min(_ALIVE_EVERY_S, self._deadlines.step_s / 3)  # parties wait as long for a sign of life
         while True:
             await asyncio.sleep(_STATUS_EVERY_S)
             now, quiet_s = self._progress, quiet_s + _STATUS_EVERY_S
-            if now is told and quiet_s < _ALIVE_EVERY_S:
+            if now is told and quiet_s < alive_every_s:
                 continue
             told, quiet_s = now, 0.0
             status = messages.Status(now.step, now.steps, now.label[:200], now.waiting_for[:_NAMES_TOLD])

@@ -258,6 +258,8 @@ class UnreachableError(TooFewPartiesError):
 class _EndedError(CloisterError):
     """The coordinator has ended the run: it need not be told that we leave."""
 
+    exit_code = TooFewPartiesError.exit_code
+
 
 class AbandonedError(_EndedError, TooFewPartiesError):
     """The coordinator has ended the run, because somebody is missing or it cannot go on."""
