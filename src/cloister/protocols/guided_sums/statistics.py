@@ -114,7 +114,7 @@ def fix_signs(vectors: FloatArray) -> FloatArray:
 
 
 SIZE_BINS = 20
-"""Bins of party sizes: 1, 2, 3 to 4, 5 to 8 and so on, each twice the last; all above 2^18 share one."""
+"""Of party sizes: 1, 2, 4, 8 and so on, each twice the last; a party votes between two of them."""
 _VOTE = 3.5  # deviations of noise above which a bin has votes; in one of 200 releases, some bin has that much noise
 _CELLS, _CELLS_PER_OCCUPIED = 16, 3  # cells per cluster, of which about one in three holds records
 
