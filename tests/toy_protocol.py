@@ -5,8 +5,10 @@ CONTRIBUTING.md explains it part by part. It has everything that a protocol need
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 from msgspec import Struct
 
@@ -100,6 +102,9 @@ class Mean(Clustering[Agreed]):
 
     def agree(self, job, directory, public):
         return Agreed(dimensions=len(job.columns), parties=len(job.parties), budget=job.budget)
+
+    def digest(self, agreed):
+        return hashlib.sha256(msgspec.msgpack.encode(agreed)).digest()
 
     def charges(self, agreed):
         return Charges(budget=agreed.budget, placement=Local(parties=agreed.parties), prepaid=(agreed.release,))

@@ -325,6 +325,10 @@ class Clustering(Roles[Agreed]):
         ``directory`` holds the parties' public identities.
         """
 
+    @abstractmethod
+    def digest(self, agreed: Agreed) -> bytes:
+        """Return the SHA-256 of all public parameters, derived ones too: everyone in a session must have the same."""
+
     def charges(self, agreed: Agreed) -> Charges | None:
         """Return what is charged; None without noise."""
         return None

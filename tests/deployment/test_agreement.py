@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from cloister.agreement import OwnConsent, give_consent, read_consent, verify_result, write_consent
 from cloister.credentials import load_public, make_keys
+from cloister.deployment import own_roles
 from cloister.deployment.ends import coordinate, participate
 from cloister.deployment.keys import list_peers, make_end
 from cloister.deployment.reach import reach_coordinator
-from cloister.errors import PolicyError
+from cloister.errors import CloisterError, PolicyError
 from cloister.job import COORDINATOR, OwnSide, Setup
 from cloister.jobfile import parse_job
+from cloister.privacy.ledger import Ledger
+from cloister.privacy.units import Unit
 from cloister.report.folder import SESSION_FILE, write_result
 from cloister.runtime.remote.hub import Deadlines
 from cloister.runtime.remote.participant import UnreachableError
@@ -114,6 +118,34 @@ def test_everybody_can_prove_a_run_and_no_consent_is_good_for_another(tmp_path, 
     assert len(commitments) == 3
     again = asyncio.run(town.run())
     assert all(isinstance(one, PolicyError) and "has used it up" in str(one) for one in again)
+
+
+def test_parties_that_compute_other_scales_of_noise_end_before_a_ledger_pays(tmp_path, monkeypatch):
+    """Scales follow from the budget through exponentials, which another library may round otherwise."""
+    protocol = '[protocol]\nname = "fastlloyd"\niterations = 2\n'
+    town = Town(tmp_path, change=lambda text: text.replace("[clusters]", f"{protocol}[clusters]"))
+    town.agree(*NAMES)
+    real, seen = own_roles.open_session, []
+
+    def open_session(*args, **options):
+        session = real(*args, **options)
+        agreement = session.agreed.agreement
+        seen.append(session)
+        if len(seen) != 2:
+            return session
+        (first, *others) = agreement.noise.targets
+        other = replace(first, **{name: np.nextafter(value, np.inf) for name, value in vars(first).items()})
+        noise = replace(agreement.noise, targets=(other, *others))
+        return replace(session, agreed=replace(session.agreed, agreement=replace(agreement, noise=noise)))
+
+    monkeypatch.setattr(own_roles, "open_session", open_session)
+    done = asyncio.run(town.run())
+    assert len(seen) == 3
+    assert all(isinstance(one, CloisterError) for one in done), done
+    assert [str(one) for one in done if "Nothing was charged. Compare versions" in str(one)], done
+    for name in NAMES:
+        with Ledger(tmp_path / f"{name}.ledger") as ledger:
+            assert ledger.total("patients", Unit.RECORD).epsilon(1e-6) == 0
 
 
 def test_who_has_not_agreed_does_not_call_and_uses_nobodys_consent_up(tmp_path):

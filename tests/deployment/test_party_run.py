@@ -65,8 +65,14 @@ class Case:
             messages.Consented(name, "0.1.0", self.organisations.identities[name].sign(*statement))
             for name in self.organisations.names
         )
-        start = messages.Start(kind, make_session_id(kind, run=run, seed=None), facts, consents)
+        start = messages.Start(kind, make_session_id(kind, run=run, seed=None), facts, consents, self.agreed())
         return msgspec.structs.replace(start, **changes)
+
+    def agreed(self):
+        """What a true coordinator computes from the job."""
+        directory = tuple(self.organisations.agreed.parties.values())
+        session = open_session(self.setup.job, directory, PublicInput(), session=bytes(16))
+        return session.protocol.digest(session.agreed)
 
     def begin(self):
         self.party.consent(RUN)
@@ -99,6 +105,16 @@ def test_nothing_is_charged_before_the_first_request_and_once_whatever_happens(t
         assert case.party.run == RUN
         assert case.party.answer(frame) == reply
         assert case.spent() == charged
+
+
+@pytest.mark.parametrize("agreed", [b"", bytes(32)])
+def test_other_public_parameters_are_refused_before_anything_is_charged(agreed, tmp_path):
+    """The same job, and another scale of noise in its last bit, say: another processor, or another version."""
+    case = Case(tmp_path)
+    case.party.consent(RUN)
+    with pytest.raises(RemoteProtocolError, match=r"although the job is the same\. Nothing was charged"):
+        case.party.start(case.make_start(agreed=agreed))
+    assert case.spent() == 0
 
 
 def test_a_journal_that_is_gone_is_noticed_by_what_was_charged(tmp_path):

@@ -153,7 +153,8 @@ class CoordinatorRun:
             role = seat_coordinator(session, entropy, sampler=self._make_sampler(memory))[0]
             return guard_coordinator(role, codec=codec, session=session.id, memory=memory)
 
-        await self._run_session(CLUSTERING, facts, seat, codec.limit_bytes, session.protocol.tell)
+        agreed = session.protocol.digest(session.agreed)
+        await self._run_session(CLUSTERING, facts, seat, codec.limit_bytes, session.protocol.tell, agreed=agreed)
         return find_protocol(self.setup.job).label_relay(self.setup.job, directory, public)
 
     async def _label(self, facts: Facts, labelling: Any) -> None:
@@ -173,11 +174,13 @@ class CoordinatorRun:
         seat: Callable[[bytes, Memory | None], CoordinatorEndpoint[Any]],
         frame_bytes: int,
         tell: Callable[[Any], bytes],
+        *,
+        agreed: bytes = b"",
     ) -> RemoteRun:
         """Run one session, from its start to its confirmed end; after a kill, go on with it."""
         began_s, names = self.clock(), list_members(self.setup.job, kind)
         session = make_session_id(kind, run=self.run, seed=self.setup.seed)
-        start = Start(kind, session, facts, self.consents)
+        start = Start(kind, session, facts, self.consents, agreed)
         if self.files is not None and start not in [
             entry.start for entry in self.files.recovered if isinstance(entry, Started)
         ]:

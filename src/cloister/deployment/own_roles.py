@@ -195,6 +195,12 @@ class OwnRoles:
             raise RemoteProtocolError("records that have IDs must be aligned before they are clustered; ours are not.")
         public = add_facts(self._server, start.facts)
         session = open_session(job, self._directory, public, session=start.session)
+        if start.agreed != session.protocol.digest(session.agreed):  # before anything is paid
+            raise RemoteProtocolError(
+                "a session must have the public parameters that this party computes from the job; the "
+                "coordinator's differ, although the job is the same. Nothing was charged. Compare versions of "
+                "Cloister, and processors."
+            )
         if session.job is not job:
             check_own_policy(place.setup, place.name, session.job)
         name = place.name

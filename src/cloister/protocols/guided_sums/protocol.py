@@ -85,6 +85,10 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
             coordinator_books=NoBooks,
         )
 
+    def digest(self, agreed: GuidedSession[Settings]) -> bytes:
+        """That of the agreement."""
+        return agreed.agreement.digest
+
     def leakage(self, agreed: GuidedSession[Settings]) -> LeakageTable:
         """Who learns what; whom it withstands depends on who adds the noise."""
         return make_leakage(self.source, self.totals, agreed.agreement)

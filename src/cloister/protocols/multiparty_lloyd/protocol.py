@@ -138,6 +138,10 @@ class LloydClustering(Clustering[LloydSession]):
             coordinator_books=partial(Accountant, plan.budget),
         )
 
+    def digest(self, agreed: LloydSession) -> bytes:
+        """That of the agreement: scales of noise are in it, as every party computes them."""
+        return agreed.agreement.digest
+
     def leakage(self, agreed: LloydSession) -> LeakageTable:
         """The thesis's table; who can undo it depends on who adds the noise."""
         agreement = agreed.agreement

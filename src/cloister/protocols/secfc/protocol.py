@@ -183,6 +183,10 @@ class Secfc(Clustering[SecfcAgreement]):
             parties_pay=False,
         )
 
+    def digest(self, agreed: SecfcAgreement) -> bytes:
+        """That of the agreement."""
+        return agreed.digest
+
     def leakage(self, agreed: SecfcAgreement) -> LeakageTable:
         """Who learns what."""
         return describe_leakage(agreed)

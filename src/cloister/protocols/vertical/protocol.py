@@ -133,6 +133,10 @@ class Vertical(Clustering[VerticalSession]):
             by_rho=True,
         )
 
+    def digest(self, agreed: VerticalSession) -> bytes:
+        """That of the agreement; scales of noise are stated in the session."""
+        return agreed.agreement.digest
+
     def leakage(self, agreed: VerticalSession) -> LeakageTable:
         """Return the table of the clustering; labels add to it."""
         return describe_leakage(agreed.agreement)

@@ -200,12 +200,16 @@ class Consented(Struct, frozen=True, array_like=True, forbid_unknown_fields=True
 
 
 class Start(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=6):
-    """A session begins: what kind, its ID, what everyone knows of the records, and who consented to the run."""
+    """A session begins: what kind, its ID, what everyone knows of the records, and who consented to the run.
+
+    ``agreed`` is the digest of the public parameters of a clustering, as the coordinator has computed them.
+    """
 
     kind: Text
     session: RunId
     facts: Facts
     consents: tuple[Consented, ...]
+    agreed: Annotated[bytes, Meta(max_length=64)] = b""
 
 
 class Seated(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=7):
