@@ -26,8 +26,8 @@ from cloister.privacy.mechanisms import Noise
 from cloister.privacy.release import Charger, NoiseDuty
 from cloister.privacy.samplers import ExactSampler, OnProgress, Sampler
 from cloister.privacy.units import Budget, Sensitivity
-from cloister.protocols.guided_sums import NoBooks
-from cloister.protocols.multiparty_lloyd import NoisePlan, plan_noise
+from cloister.protocols.guided_sums.coordinator import NoBooks
+from cloister.protocols.multiparty_lloyd.noise import NoisePlan, plan_noise
 
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
 

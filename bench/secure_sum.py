@@ -30,8 +30,8 @@ from cloister.privacy.mechanisms import Noise
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.samplers import ExactSampler, OnProgress
 from cloister.protocol import OwnInput, read_public_input
-from cloister.protocols.guided_sums import Asking, GuidedFinding, GuidedSession
-from cloister.protocols.guided_sums.algorithm import Pipeline
+from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession, Pipeline
+from cloister.protocols.guided_sums.query import Asking
 from cloister.records import ArrayRecords, IntArray
 from cloister.roles import Seat
 from cloister.sessions.assembly import Session, open_session, seat_coordinator

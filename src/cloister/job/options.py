@@ -161,8 +161,7 @@ def forget_options(name: str) -> None:
 
 def known_options() -> Mapping[str, type[Options]]:
     """Return every protocol's options by name, in the order of registration; the first is the default."""
-    if not _KNOWN:
-        import_module(_REGISTRY)  # a job made in Python may be the first to need it
+    import_module(_REGISTRY)  # which registers them, if nothing has imported it yet
     return _KNOWN
 
 

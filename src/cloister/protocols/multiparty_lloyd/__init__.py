@@ -45,24 +45,3 @@ Reading order: :mod:`.rules` (what travels in a round), :mod:`.noise` (what is r
 :mod:`.agreement`, :mod:`.messages`, :mod:`.party`, :mod:`.coordinator`, then :mod:`.options`, :mod:`.plan`,
 :mod:`.attack`, :mod:`.protocol` (what the rest of Cloister needs).
 """
-
-from cloister.protocols.multiparty_lloyd.agreement import LEAKAGE, Agreement, Initialisation, StartBy, Variant
-from cloister.protocols.multiparty_lloyd.coordinator import Outcome, coordinate
-from cloister.protocols.multiparty_lloyd.messages import CODEC
-from cloister.protocols.multiparty_lloyd.noise import NoisePlan, plan_noise
-from cloister.protocols.multiparty_lloyd.party import LloydParty, LloydState
-
-__all__ = [
-    "CODEC",
-    "LEAKAGE",
-    "Agreement",
-    "Initialisation",
-    "LloydParty",
-    "LloydState",
-    "NoisePlan",
-    "Outcome",
-    "StartBy",
-    "Variant",
-    "coordinate",
-    "plan_noise",
-]

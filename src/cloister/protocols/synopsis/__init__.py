@@ -61,8 +61,3 @@ Reading order: :mod:`cloister.protocols.guided_sums`, :mod:`.questions`, :mod:`.
 steps in order: :mod:`.grid_plan` with :mod:`.extent`, :mod:`.histogram`, :mod:`.choice_of_k`. :mod:`.protocol` is the
 protocol object.
 """
-
-from cloister.protocols.synopsis.pipeline import run_synopsis
-from cloister.protocols.synopsis.settings import Knobs, Settings
-
-__all__ = ["Knobs", "Settings", "run_synopsis"]
