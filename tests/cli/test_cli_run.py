@@ -202,18 +202,12 @@ def test_a_closed_pipe_ends_quietly() -> None:
     assert done.stderr == ""
 
 
-def test_help_names_the_commands_and_the_exit_codes_without_loading_numba() -> None:
-    script = (
-        "import sys; sys.argv = ['cloister', '--help']\n"
-        "from cloister.cli import main\n"
-        "try: main()\n"
-        "finally: assert 'numba' not in sys.modules"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+def test_help_names_the_commands_and_the_exit_codes(invoke: Invoke) -> None:
+    shown = invoke("--help").stdout
     for words in ("run", "init", "predict", "demo", "networks", "130  stopped", "3  a party's table is wrong"):
-        assert words in done.stdout
+        assert words in shown
     for error in CloisterError.__subclasses__():
-        assert f"  {error.exit_code}  " in done.stdout
+        assert f"  {error.exit_code}  " in shown
 
 
 def test_the_version_and_the_networks_are_listed(invoke: Invoke) -> None:
