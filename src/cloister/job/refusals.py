@@ -128,7 +128,7 @@ def check_fields(path: KeyPath, section: object) -> None:
     section
         A msgspec struct or a dataclass.
     """
-    kind: type[Any] = type(section)
+    kind: Any = type(section)
     for field in _read_annotations(kind):
         _check_value((*path, field.name), getattr(section, field.name), field.type)
 
