@@ -347,15 +347,15 @@ NAMED: tuple[Named, ...] = (
     Named(
         "labels under all of fastmath",
         "kmeans/blocks",
-        'error_model="numpy", fastmath={"contract"})',
-        'error_model="numpy", fastmath=True)',
+        '_compile = Compile(fastmath={"contract"})',
+        "_compile = Compile(fastmath=True)",
         _BLOCKS,
     ),
     Named(
         "distances in any order",
         "kmeans/blocks",
-        'error_model="numpy", fastmath={"contract"})',
-        'error_model="numpy", fastmath={"contract", "reassoc", "nsz"})',
+        '_compile = Compile(fastmath={"contract"})',
+        '_compile = Compile(fastmath={"contract", "reassoc", "nsz"})',
         _BLOCKS,
     ),
     Named(
