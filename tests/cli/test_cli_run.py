@@ -103,6 +103,7 @@ def test_an_occupied_folder_is_refused_before_the_run(
     assert invoke("run", job_file, "--overwrite", "--quiet").exit_code == 0
 
 
+@pytest.mark.usefixtures("pictures")
 def test_records_are_drawn_only_on_request(invoke: Invoke, job_file: Path) -> None:
     plain = invoke("run", job_file, "--out", "plain", "--seed", 1)
     drawn = invoke("run", job_file, "--out", "drawn", "--seed", 1, "--draw-records")
@@ -111,6 +112,7 @@ def test_records_are_drawn_only_on_request(invoke: Invoke, job_file: Path) -> No
     assert Path("plain/picture.png").read_bytes() != Path("drawn/picture.png").read_bytes()
 
 
+@pytest.mark.usefixtures("pictures")
 def test_without_matplotlib_there_is_a_result_and_a_line_about_the_picture(
     invoke: Invoke, job_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
