@@ -163,7 +163,7 @@ def tree(tmp_path):
 )
 def test_a_verdict_is_that_of_the_tests_that_pass_without_the_mutant(tree, old, new, status, by):
     source = (tree / "src/cloister/privacy/books.py").read_bytes()
-    copy = Copy(tree, limit_s=15, wide_s=60)
+    copy = Copy(tree, limit_s=6 if status == "timeout" else 15, wide_s=60)
     try:
         verdict = copy.try_mutant("m", "src/cloister/privacy/books.py", source.replace(old, new))
         assert (copy.root / "src/cloister/privacy/books.py").read_bytes() == source
@@ -185,7 +185,7 @@ def test_a_test_whose_name_has_spaces_kills(tree):
                 assert f(1) == 2, "more or less - as in sums"
         """)
     )
-    copy = Copy(tree, limit_s=15, wide_s=60)
+    copy = Copy(tree, limit_s=6 if status == "timeout" else 15, wide_s=60)
     try:
         verdict = copy.try_mutant(
             "m", "src/cloister/privacy/books.py", b"def f(a):\n    return a\n", first=["tests/privacy/test_books.py"]
@@ -197,7 +197,7 @@ def test_a_test_whose_name_has_spaces_kills(tree):
 
 def test_a_file_that_cannot_be_read_anyway_kills_nothing(tree):
     (tree / "tests/privacy/test_books.py").write_text("import cloister.missing  # privacy.books\n")
-    copy = Copy(tree, limit_s=15, wide_s=60)
+    copy = Copy(tree, limit_s=6 if status == "timeout" else 15, wide_s=60)
     try:
         verdict = copy.try_mutant(
             "m", "src/cloister/privacy/books.py", b"broken = 1\n", first=["tests/privacy/test_books.py"]
