@@ -6,7 +6,7 @@
     Challenge(version, nonce)                          ->
                                                        <-    Hello(version, job, name, identity, proof)
     Welcome(run, identity, proof), or Refused          ->
-                                                       <-    Consent(signature, what it knows of the records)
+                                                       <-    Consent(signature, what it knows), or Rejected
     Start(session), when all are there                 ->
                                                        <-    Seated
     Request(number, frame)                             ->
@@ -280,8 +280,14 @@ class Withdraw(Struct, frozen=True, array_like=True, forbid_unknown_fields=True,
     """A party leaves the run for good; why stays with it."""
 
 
+class Rejected(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=16):
+    """A party does not accept the coordinator that has greeted it, and says why."""
+
+    reason: Refusal
+
+
 FromCoordinator = Challenge | Refused | Welcome | Status | Start | Request | Finish | Over | Abandon
-FromParty = Hello | Consent | Seated | Reply | Declined | Done | Withdraw
+FromParty = Hello | Rejected | Consent | Seated | Reply | Declined | Done | Withdraw
 LinkMessage = FromCoordinator | FromParty
 
 Packed = tuple[bytes, bytes]

@@ -1,0 +1,159 @@
+"""Events as a structured log: one JSON object on a line, through Python's logger ``cloister``.
+
+A log has names that the job has, kinds, counts, reasons and times. It has no length of time that a role took but those
+between its lines. A flood of connections cannot fill a disk: lines about them are counted beyond thirty a minute.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TextIO
+
+import msgspec
+
+from cloister.errors import CloisterError, ConfigError, own_error
+from cloister.runtime import Progress
+from cloister.runtime.remote.events import Connected, Disconnected, Event, Left, Listening, Opened, Passed, Refused
+
+LOGGER = logging.getLogger("cloister")
+LOGGER.addHandler(logging.NullHandler())
+_FIELDS = "cloister"
+_BURST, _BURST_S = 30, 60.0
+_PATIENCE_S = 10.0
+_TOLD = {"Consent": "consented", "Seated": "seated", "Declined": "declined", "Done": "confirmed"}
+_HEARD = {"Abandon": "abandoned", "Over": "over"}
+
+
+class EventLog:
+    """Writes events to the logger.
+
+    Parameters
+    ----------
+    role
+        Who we are in the job.
+    """
+
+    def __init__(self, role: str) -> None:
+        self._role = role
+        self._step = ("", -1, "")
+        self._session = ""
+        self._awaited_s = 0.0
+        self._named_s = 0.0
+        self._minute_s, self._lines, self._dropped = 0.0, 0, 0
+
+    def write(self, what: str, level: int = logging.INFO, **fields: object) -> None:
+        """Write one line."""
+        LOGGER.log(level, what, extra={_FIELDS: {"role": self._role, **fields}})
+
+    def observe(self, event: Event, now_s: float) -> None:
+        """Write down an event, if it belongs into a log."""
+        match event:
+            case Progress():
+                self._note_step(event, now_s)
+            case Opened():
+                self._session = event.kind
+                self.write("session", kind=event.kind)
+            case Listening():
+                self.write("listening", port=event.port)
+            case Left():
+                self.write("left", logging.WARNING, peer=event.peer)
+            case Passed():
+                self._note_message(event)
+            case Connected() | Disconnected() | Refused():
+                self._note_connection(event, now_s)
+
+    def end(self, error: BaseException | None) -> None:
+        """Write down how our part ended: what an error says may be about our own table, so only its class is told."""
+        if error is None:
+            self.write("ended", outcome="done")
+        elif isinstance(error, CloisterError):
+            wrong = own_error(error)
+            self.write("ended", logging.ERROR, outcome=type(wrong).__name__, exit_code=wrong.exit_code)
+        else:
+            self.write("ended", logging.ERROR, outcome="failed" if isinstance(error, Exception) else "stopped")
+
+    def _note_message(self, event: Passed) -> None:
+        what = _TOLD.get(event.kind) or _HEARD.get(event.kind)
+        if what is not None:
+            self.write(what, peer=event.peer)
+
+    def _note_connection(self, event: Connected | Disconnected | Refused, now_s: float) -> None:
+        if now_s - self._minute_s >= _BURST_S:
+            if self._dropped:
+                self.write("lines left out", logging.WARNING, about="connections", lines=self._dropped)
+            self._minute_s, self._lines, self._dropped = now_s, 0, 0
+        if self._lines >= _BURST:
+            self._dropped += 1
+            return
+        self._lines += 1
+        if isinstance(event, Connected):
+            self.write("connected", peer=event.peer, program=event.program)
+        elif isinstance(event, Disconnected):
+            self.write("disconnected", peer=event.peer)
+        else:
+            by = "peer" if event.by_peer else "us"
+            self.write("refused", logging.WARNING, peer=event.peer or None, reason=event.reason, by=by)
+
+    def _note_step(self, progress: Progress, now_s: float) -> None:
+        """Write down a step when it opens, and whom it waits for when that takes long."""
+        step = (self._session, progress.step, progress.label)
+        if step != self._step:
+            self._step, self._awaited_s, self._named_s = step, now_s, now_s
+            self.write("step", session=self._session or None, step=progress.step, steps=progress.steps, label=step[2])
+        elif progress.waiting_for and now_s - self._named_s >= _PATIENCE_S:
+            self._named_s = now_s
+            waited = round(now_s - self._awaited_s)
+            self.write("waiting", logging.WARNING, step=progress.step, seconds=waited, parties=progress.waiting_for)
+
+
+class _JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        fields = getattr(record, _FIELDS, {})
+        said = {name: value for name, value in fields.items() if value is not None}
+        line = {"time": at, "level": record.levelname.lower(), "event": str(record.msg), **said}
+        return msgspec.json.encode(line).decode()
+
+
+@contextmanager
+def open_log(path: str | None) -> Iterator[None]:
+    """Send the log to a file, which is appended to, or with ``-`` to standard error, until the block ends.
+
+    Raises
+    ------
+    ConfigError
+        If the file cannot be written.
+    """
+    if path is None:
+        yield
+        return
+    handler = logging.StreamHandler(_open(path))
+    handler.setFormatter(_JsonLines())
+    handler.addFilter(lambda record: hasattr(record, _FIELDS))
+    before = LOGGER.level
+    LOGGER.addHandler(handler)
+    LOGGER.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        LOGGER.removeHandler(handler)
+        LOGGER.setLevel(before)
+        if path != "-":
+            handler.stream.close()
+
+
+def _open(path: str) -> TextIO:
+    if path == "-":
+        return sys.stderr
+    try:
+        return Path(path).open("a", encoding="utf-8", buffering=1)
+    except OSError as error:
+        raise ConfigError(
+            f"the log must go to a writable file; got {path}: {error.strerror}. Choose another with --log, or - for "
+            "standard error."
+        ) from None
