@@ -6,7 +6,7 @@ last two), :mod:`.watch` (all of it, opened and closed with the run). Nothing he
 """
 
 from cloister.deployment.watch.board import Board, Peer
-from cloister.deployment.watch.log import EventLog, open_log
+from cloister.deployment.watch.log import EventLog, Limiter, open_log
 from cloister.deployment.watch.watch import Watch
 
-__all__ = ["Board", "EventLog", "Peer", "Watch", "open_log"]
+__all__ = ["Board", "EventLog", "Limiter", "Peer", "Watch", "open_log"]

@@ -1,7 +1,8 @@
 """Events as a structured log: one JSON object on a line, through Python's logger ``cloister``.
 
-A log has names that the job has, kinds, counts, reasons and times. It has no length of time that a role took but those
-between its lines. A flood of connections cannot fill a disk: lines about them are counted beyond thirty a minute.
+A log has names that the job has, versions, kinds, reasons and numbers of steps. Times are whole seconds: finer ones would
+say more of how long roles work than anybody needs who reads a log. A flood of connections cannot fill a disk: lines
+about them are left out beyond thirty a minute, and counted.
 """
 
 from __future__ import annotations
@@ -23,10 +24,33 @@ from cloister.runtime.remote.events import Connected, Disconnected, Event, Left,
 LOGGER = logging.getLogger("cloister")
 LOGGER.addHandler(logging.NullHandler())
 _FIELDS = "cloister"
-_BURST, _BURST_S = 30, 60.0
+_BURST, _BURST_S = 30, 60.0  # lines about connections, in so much time
 _PATIENCE_S = 10.0
 _TOLD = {"Consent": "consented", "Seated": "seated", "Declined": "declined", "Done": "confirmed"}
 _HEARD = {"Abandon": "abandoned", "Over": "over"}
+
+
+class Limiter:
+    """Allows thirty lines a minute about connections, so that a flood of them fills no disk and no screen.
+
+    Attributes
+    ----------
+    dropped
+        How many were not allowed since one last was.
+    """
+
+    def __init__(self) -> None:
+        self._began_s, self._lines, self.dropped = 0.0, 0, 0
+
+    def allow(self, now_s: float) -> bool:
+        """Whether a line may be written now."""
+        if now_s - self._began_s >= _BURST_S:
+            self._began_s, self._lines = now_s, 0
+        if self._lines >= _BURST:
+            self.dropped += 1
+            return False
+        self._lines, self.dropped = self._lines + 1, 0
+        return True
 
 
 class EventLog:
@@ -44,7 +68,7 @@ class EventLog:
         self._session = ""
         self._awaited_s = 0.0
         self._named_s = 0.0
-        self._minute_s, self._lines, self._dropped = 0.0, 0, 0
+        self._limiter = Limiter()
 
     def write(self, what: str, level: int = logging.INFO, **fields: object) -> None:
         """Write one line."""
@@ -83,14 +107,11 @@ class EventLog:
             self.write(what, peer=event.peer)
 
     def _note_connection(self, event: Connected | Disconnected | Refused, now_s: float) -> None:
-        if now_s - self._minute_s >= _BURST_S:
-            if self._dropped:
-                self.write("lines left out", logging.WARNING, about="connections", lines=self._dropped)
-            self._minute_s, self._lines, self._dropped = now_s, 0, 0
-        if self._lines >= _BURST:
-            self._dropped += 1
+        dropped = self._limiter.dropped
+        if not self._limiter.allow(now_s):
             return
-        self._lines += 1
+        if dropped:
+            self.write("left out", logging.WARNING, lines=dropped)
         if isinstance(event, Connected):
             self.write("connected", peer=event.peer, program=event.program)
         elif isinstance(event, Disconnected):
@@ -104,16 +125,26 @@ class EventLog:
         step = (self._session, progress.step, progress.label)
         if step != self._step:
             self._step, self._awaited_s, self._named_s = step, now_s, now_s
-            self.write("step", session=self._session or None, step=progress.step, steps=progress.steps, label=step[2])
+            if progress.steps:
+                self.write("step", session=self._session, step=step[1], steps=progress.steps, label=step[2])
+            else:
+                self.write("phase", session=self._session or None, label=step[2])
         elif progress.waiting_for and now_s - self._named_s >= _PATIENCE_S:
             self._named_s = now_s
             waited = round(now_s - self._awaited_s)
             self.write("waiting", logging.WARNING, step=progress.step, seconds=waited, parties=progress.waiting_for)
 
 
+class _Lines(logging.StreamHandler[TextIO]):
+    """A disk that is full, say, ends the log and not the run."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (logging's name)
+        """Lose the line."""
+
+
 class _JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="seconds")
         fields = getattr(record, _FIELDS, {})
         said = {name: value for name, value in fields.items() if value is not None}
         line = {"time": at, "level": record.levelname.lower(), "event": str(record.msg), **said}
@@ -132,7 +163,7 @@ def open_log(path: str | None) -> Iterator[None]:
     if path is None:
         yield
         return
-    handler = logging.StreamHandler(_open(path))
+    handler = _Lines(_open(path))
     handler.setFormatter(_JsonLines())
     handler.addFilter(lambda record: hasattr(record, _FIELDS))
     before = LOGGER.level

@@ -62,7 +62,7 @@ def write_health(board: Board) -> bytes:
 def _list_samples(board: Board) -> Iterator[Sample]:
     peers = list(board.peers.values())
     yield "cloister_info", {"job": board.job, "role": board.role, "version": board.version}, 1
-    yield "cloister_run_seconds", {}, round(board.elapsed_s, 3)
+    yield "cloister_run_seconds", {}, int(board.elapsed_s)
     yield "cloister_ready", {}, board.is_ready
     yield from (("cloister_connected", {"peer": one.name}, one.is_connected) for one in peers)
     yield from (("cloister_left", {"peer": one.name}, one.has_left) for one in peers)
