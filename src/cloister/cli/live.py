@@ -26,6 +26,9 @@ _REASONS = {
     "BROKEN": "it said what may not be said at that point of a connection. Compare versions of Cloister.",
     "CROWDED": "too many others had not said who they are. If it goes on, somebody floods the port.",
     "SILENT": "whoever called did not say in time who they are.",
+    "CERTIFICATE": "its certificate is not known here, or has expired. If a party is missing, get its newest NAME.pub.",
+    "NO_CERTIFICATE": "it has no certificate for TLS, so it is no party.",
+    "HANDSHAKE": "what it said was not TLS as parties speak it.",
 }
 
 
@@ -48,7 +51,7 @@ class RunView:
         self._board, self._job, self._console = watch.board, job, console
         self._lines = PlainLines(console)
         self._limiter = Limiter()
-        self._ledger = ""
+        self._ledger, self._why = "", "never told"
         self.is_charged = self._is_over = False
 
     def note_ledger(self, session: LedgerSession) -> None:
@@ -61,11 +64,14 @@ class RunView:
     def observe(self, event: Event) -> None:
         """Print what the operator should know at once; without a terminal, all that happens."""
         from cloister.runtime import Progress
-        from cloister.runtime.remote.events import Connected, Disconnected, Left, Passed, Refused
+        from cloister.runtime.remote.events import Connected, Disconnected, Left, Passed, Refused, Unreachable
 
         match event:
             case Refused():
                 self._say_refusal(event)
+            case Unreachable() if event.why != self._why and not self._is_over:
+                self._why = event.why
+                self._say(f"the {event.peer} cannot be reached now, and is called again. {event.why}".strip())
             case Left():
                 self._say(f"{event.peer} has left.")
             case Passed(kind="Reply", is_sent=True) if self._board.session == "clustering":
@@ -91,13 +97,14 @@ class RunView:
     def _say_refusal(self, event: Refused) -> None:
         from cloister.runtime.remote.messages import Refusal
 
-        if not self._limiter.allow(monotonic()):
+        is_told = event.peer not in self._board.peers or event.peer in self._board.parties or event.reason == "RATE"
+        if not is_told or not self._limiter.allow(monotonic()):  # at a party, its own error says so
             return
         text = _REASONS.get(event.reason) or Refusal[event.reason].text
-        if not event.by_peer:
-            self._say(f"refused {event.peer or 'a caller'}: {text}")
-        elif event.peer in self._board.parties:  # at a party, its own error says so
+        if event.by_peer:
             self._say(f"{event.peer} does not accept us: {text}")
+        else:
+            self._say(f"refused {event.peer or 'a caller'}: {text}")
 
     def _say(self, text: str) -> None:
         self._console.print(f"cloister: {text}", soft_wrap=True)

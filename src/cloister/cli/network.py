@@ -12,7 +12,7 @@ from cloister.cli.ledger_report import print_statements, tell_if_stopped
 from cloister.cli.live import show_run
 from cloister.cli.progress import report_clipped
 from cloister.cli.run import draw
-from cloister.errors import ConfigError
+from cloister.errors import ConfigError, PolicyError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -71,6 +71,7 @@ def serve(
     from cloister.job import COORDINATOR, Setup
     from cloister.jobfile import load_job
     from cloister.report.layout import make_console
+    from cloister.runtime.remote.grpc_log import hear_handshakes
     from cloister.runtime.remote.hub import Deadlines
 
     job, errors = load_job(job_file), make_console(stderr=True)
@@ -84,7 +85,7 @@ def serve(
         make_console().print(f"Listening on port {port} for {len(job.parties)} parties.", soft_wrap=True)
 
     watch = Watch.make(job, COORDINATOR, listen=metrics, on_metrics=partial(_tell_metrics, errors))
-    with open_log(log), show_run(watch, job, errors, quiet=quiet):
+    with hear_handshakes(watch.observe), open_log(log), show_run(watch, job, errors, quiet=quiet):
         course = serve_job(
             Setup(job=job, folder=job_file.parent),
             end,
@@ -187,7 +188,7 @@ def _make_end(
     """Read our keys, the others' public files and what our policy revokes; return who we are, and what we hold."""
     from cloister.credentials import find_keys, find_public_files, load_keys
     from cloister.deployment.keys import find_role, list_peers, make_end
-    from cloister.job import OwnSide, find_policy
+    from cloister.job import COORDINATOR, OwnSide, find_policy
     from cloister.jobfile import load_own_side, load_policy
 
     path = find_keys(keys)
@@ -196,6 +197,11 @@ def _make_end(
     found = find_public_files(list_peers(job, role), peers or [path.parent])
     policy = find_policy(OwnSide() if own_side is None else load_own_side(own_side))
     revoked = () if policy is None else load_policy(policy).revoked
+    if role == COORDINATOR and (gone := [party.name for party in job.parties if party.identity in revoked]):
+        raise PolicyError(
+            f"{policy}: the coordinator's own policy must not revoke the job's parties; it revokes {', '.join(gone)}. "
+            "Ask them for a job with their new identities."
+        )
     return role, make_end(job, own, found, deadlines=deadlines, revoked=revoked)
 
 

@@ -212,7 +212,7 @@ def _parse_toml(text: str, source_name: str) -> dict[str, Any]:
         line = int(match[1]) if match else text.rstrip("\n").count("\n") + 1
         reason = _TOML_LINE.sub("", str(error)).strip()
         raise ConfigError(
-            f"{source_name}:{line}: the job must be valid TOML; got: {reason}. Its syntax: https://toml.io"
+            f"{source_name}:{line}: the file must be valid TOML; got: {reason}. Its syntax: https://toml.io"
         ) from None
 
 

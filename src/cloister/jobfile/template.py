@@ -56,7 +56,7 @@ def render_template(
         sections = _render_coordinator(coordinator, address) + sections
     how_to_run = "Run it with: cloister run job.toml"
     if coordinator is not None:
-        how_to_run = "Each party: cloister check job.toml, cloister join job.toml"
+        how_to_run = "Each party: cloister check job.toml --keys NAME --own FILE, then cloister join"
     return f"""\
 # A Cloister job. Every party sees this file. {how_to_run}
 name = {quote_string(name)}

@@ -1,8 +1,8 @@
 """Events as a structured log: one JSON object on a line, through Python's logger ``cloister``.
 
-A log has names that the job has, versions, kinds, reasons and numbers of steps. Times are whole seconds: finer ones would
-say more of how long roles work than anybody needs who reads a log. A flood of connections cannot fill a disk: lines
-about them are left out beyond thirty a minute, and counted.
+A log has names that the job has, versions, kinds, reasons and numbers of steps. Times are whole seconds: finer ones
+would say more of how long roles work than anybody needs who reads a log. A flood of connections cannot fill a disk:
+lines about them are left out beyond thirty a minute, and counted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,17 @@ import msgspec
 
 from cloister.errors import CloisterError, ConfigError, own_error
 from cloister.runtime import Progress
-from cloister.runtime.remote.events import Connected, Disconnected, Event, Left, Listening, Opened, Passed, Refused
+from cloister.runtime.remote.events import (
+    Connected,
+    Disconnected,
+    Event,
+    Left,
+    Listening,
+    Opened,
+    Passed,
+    Refused,
+    Unreachable,
+)
 
 LOGGER = logging.getLogger("cloister")
 LOGGER.addHandler(logging.NullHandler())
@@ -88,7 +98,7 @@ class EventLog:
                 self.write("left", logging.WARNING, peer=event.peer)
             case Passed():
                 self._note_message(event)
-            case Connected() | Disconnected() | Refused():
+            case Connected() | Disconnected() | Refused() | Unreachable():
                 self._note_connection(event, now_s)
 
     def end(self, error: BaseException | None) -> None:
@@ -106,7 +116,7 @@ class EventLog:
         if what is not None:
             self.write(what, peer=event.peer)
 
-    def _note_connection(self, event: Connected | Disconnected | Refused, now_s: float) -> None:
+    def _note_connection(self, event: Connected | Disconnected | Refused | Unreachable, now_s: float) -> None:
         dropped = self._limiter.dropped
         if not self._limiter.allow(now_s):
             return
@@ -116,6 +126,8 @@ class EventLog:
             self.write("connected", peer=event.peer, program=event.program)
         elif isinstance(event, Disconnected):
             self.write("disconnected", peer=event.peer)
+        elif isinstance(event, Unreachable):
+            self.write("unreachable", logging.WARNING, peer=event.peer, why=event.why or None)
         else:
             by = "peer" if event.by_peer else "us"
             self.write("refused", logging.WARNING, peer=event.peer or None, reason=event.reason, by=by)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Coroutine
 from importlib.metadata import version
 from time import monotonic
@@ -38,6 +39,7 @@ class Watch:
         self._place = None if listen is None else read_place(listen)
         self._on_metrics = on_metrics
         self._observers: list[Observe] = []
+        self._lock = threading.RLock()
 
     @classmethod
     def make(cls, job: Job, role: str, **options: Any) -> Watch:
@@ -53,11 +55,12 @@ class Watch:
         self._observers.append(observer)
 
     def observe(self, event: Event) -> None:
-        """Show an event."""
-        self.board.observe(event)
-        self.log.observe(event, monotonic())
-        for observer in self._observers:
-            observer(event)
+        """Show an event, from any thread."""
+        with self._lock:
+            self.board.observe(event)
+            self.log.observe(event, monotonic())
+            for observer in self._observers:
+                observer(event)
 
     async def around(self, run: Coroutine[Any, Any, Value]) -> Value:
         """Do a run; serve metrics meanwhile, and write down how it began and ended."""

@@ -44,7 +44,7 @@ class Refused:
     peer
         Who, as the caller said; empty if it is nobody of the job, or said nothing.
     reason
-        Why: the name of a `Refusal`, or one of `BROKEN`, `CROWDED`, `SILENT`.
+        Why: the name of a `Refusal`, or one of those below.
     by_peer
         Whether the other end refused us.
     """
@@ -58,6 +58,16 @@ COORDINATOR = "coordinator"
 """The other end of a party's connections."""
 BROKEN, CROWDED, SILENT = "BROKEN", "CROWDED", "SILENT"
 """It broke the rules of a connection; too many others had not said who they are; it did not say so in time."""
+CERTIFICATE, NO_CERTIFICATE, HANDSHAKE = "CERTIFICATE", "NO_CERTIFICATE", "HANDSHAKE"
+"""TLS did not let it in: its certificate is not trusted or has expired; it has none; or what came was not TLS."""
+
+
+@dataclass(frozen=True)
+class Unreachable:
+    """The other end cannot be reached now; why, as far as our own transport knows."""
+
+    peer: str
+    why: str
 
 
 @dataclass(frozen=True)
@@ -84,7 +94,7 @@ class Left:
     peer: str
 
 
-Event = Listening | Connected | Disconnected | Refused | Passed | Opened | Left | Progress
+Event = Listening | Connected | Disconnected | Refused | Unreachable | Passed | Opened | Left | Progress
 Observe = Callable[[Event], None]
 
 

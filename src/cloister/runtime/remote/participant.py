@@ -93,7 +93,8 @@ class Participant:
         self._on_progress, self._observe = on_progress, observe
         self._jitter = Stream(entropy.bytes(32))
         self._worker = Worker(f"party {party}")
-        self._heard_s, self._why = 0.0, ""
+        self._heard_s = 0.0
+        self._why: dict[str, None] = {}  # what kept us from it, in order
 
     async def take_part(self) -> None:
         """Take part to the end.
@@ -115,7 +116,8 @@ class Participant:
                 await self._call()
                 return
             except (LostError, TimeoutError) as error:
-                self._why = str(error) or self._why
+                self._why[str(error)] = None
+                self._observe(events.Unreachable(events.COORDINATOR, str(error)))
             calls = 1 if self._heard_s > before_s else calls + 1
             if self._script.is_complete and calls >= _CALLS_WHEN_DONE:
                 return
@@ -138,7 +140,7 @@ class Participant:
             raise UnreachableError(
                 f"the coordinator must be reachable; nothing was heard of it for {silent_s:.0f} s. Check the address, "
                 "the firewall and whether it runs. What was charged stays charged; started again, this party goes on."
-                + (f" {self._why}" if self._why else "")
+                + "".join(f" {why}" for why in self._why if why)
             )
 
     def _draw_wait_s(self, calls: int) -> float:
