@@ -59,6 +59,7 @@ def render_template(
         how_to_run = "Each party: cloister check job.toml --keys NAME --own FILE, then cloister join"
     return f"""\
 # A Cloister job. Every party sees this file. {how_to_run}
+version = 1                        # of the form of this file
 name = {quote_string(name)}
 
 # What the result may reveal of any one record, over all rounds: less is safer, more is more accurate.
