@@ -73,11 +73,7 @@ class End:
         """Open our journals; with ``anew`` an earlier run is given up."""
         if self.journals is None:
             return None
-        files = RunFiles(self.journals, key=self.journal_key, job=self.agreed.job, role=role)
-        if anew and files.run is not None:
-            files.wipe()
-            files = RunFiles(self.journals, key=self.journal_key, job=self.agreed.job, role=role)
-        return files
+        return RunFiles(self.journals, key=self.journal_key, job=self.agreed.job, role=role, anew=anew)
 
 
 def serve(
