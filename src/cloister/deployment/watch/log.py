@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TextIO
@@ -187,7 +187,8 @@ def open_log(path: str | None) -> Iterator[None]:
         LOGGER.removeHandler(handler)
         LOGGER.setLevel(before)
         if path != "-":
-            handler.stream.close()
+            with suppress(OSError):  # a full disk, say
+                handler.stream.close()
 
 
 def _open(path: str) -> TextIO:
