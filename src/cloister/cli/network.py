@@ -147,7 +147,8 @@ def party(
         write_result(result, folder, overwrite=overwrite, labels=granted, sign=sign)
 
     watch = Watch.make(job, role, listen=metrics, on_metrics=partial(_tell_metrics, errors))
-    with open_log(log), tell_if_stopped(ledgers, errors), show_run(watch, job, errors, quiet=quiet) as view:
+    telling = tell_if_stopped(ledgers, errors, also_nothing=True)
+    with open_log(log), telling, show_run(watch, job, errors, quiet=quiet) as view:
 
         def note_ledger(name: str, ledger: LedgerSession) -> None:
             ledgers[name] = ledger

@@ -152,11 +152,12 @@ class Participant:
 
     async def _call(self) -> None:
         """Connect, and take part until the run is over; a `LostError` if the connection ends before."""
-        async with asyncio.timeout(_CONNECT_S):
+        patience_s = min(_CONNECT_S, self._deadlines.step_s)
+        async with asyncio.timeout(patience_s):
             stream = await self._connect()
         channel = Channel(stream, is_coordinator=False, observe=self._observe)
         try:
-            async with asyncio.timeout(_CONNECT_S):
+            async with asyncio.timeout(patience_s):
                 welcome = await self._greet(channel)
             self._heard_s = asyncio.get_running_loop().time()
             await self._talk(channel, welcome)
