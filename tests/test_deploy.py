@@ -335,6 +335,8 @@ def test_the_guide_works_as_it_is_written(tmp_path, monkeypatch):
         result = read_result(tmp_path / who / "result-clinics")
         assert result.ran == "between organisations"
         assert [one.name for one in result.between.parties] == ["north", "south"]
+        assert result.between.transport == "gRPC over TLS"
+        assert {one.cloister_version for one in result.between.parties} == {result.cloister_version}
         assert [one.name for one in result.parties] == [who]  # its own traffic, and nobody else's
     lines = [json.loads(line) for line in (tmp_path / "hub" / "hub.log").read_text().splitlines()]
     assert {line["event"] for line in lines} <= set(list_events())
