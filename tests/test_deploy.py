@@ -338,6 +338,9 @@ def test_the_guide_works_as_it_is_written(tmp_path, monkeypatch):
         assert result.between.transport == "gRPC over TLS"
         assert {one.cloister_version for one in result.between.parties} == {result.cloister_version}
         assert [one.name for one in result.parties] == [who]  # its own traffic, and nobody else's
+    logs = (tmp_path / "hub" / "hub.log").read_text() + (tmp_path / "north" / "north.log").read_text()
+    cells = set(re.findall(r"\d+\.\d", (tmp_path / "north" / "north.csv").read_text()))
+    assert not cells & set(re.findall(r"\d+\.\d", logs.replace('"0.1.0"', "")))
     lines = [json.loads(line) for line in (tmp_path / "hub" / "hub.log").read_text().splitlines()]
     assert {line["event"] for line in lines} <= set(list_events())
     assert lines[-1]["outcome"] == "done"

@@ -158,7 +158,9 @@ def _describe_step(board: Board) -> str:
 
 
 @contextmanager
-def show_run(watch: Watch, job: Job, console: Console, *, quiet: bool = False) -> Iterator[RunView]:
+def show_run(
+    watch: Watch, job: Job, console: Console, *, quiet: bool = False, log: str | None = None
+) -> Iterator[RunView]:
     """Show a run until the block ends: live on a terminal, else line by line.
 
     Parameters
@@ -169,6 +171,8 @@ def show_run(watch: Watch, job: Job, console: Console, *, quiet: bool = False) -
         The console for standard error.
     quiet
         Show nothing.
+    log
+        Where the log goes: a live view leaves standard error to it.
 
     Yields
     ------
@@ -178,7 +182,7 @@ def show_run(watch: Watch, job: Job, console: Console, *, quiet: bool = False) -
     view = RunView(watch, job, console)
     if not quiet:
         watch.add(view.observe)
-    if quiet or not console.is_terminal:
+    if quiet or log == "-" or not console.is_terminal:
         yield view
         return
     with Live(get_renderable=view.render, console=console, refresh_per_second=_REFRESHES_A_S, transient=True):

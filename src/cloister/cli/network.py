@@ -85,7 +85,7 @@ def serve(
         make_console().print(f"Listening on port {port} for {len(job.parties)} parties.", soft_wrap=True)
 
     watch = Watch.make(job, COORDINATOR, listen=metrics, on_metrics=partial(_tell_metrics, errors))
-    with hear_handshakes(watch.observe), open_log(log), show_run(watch, job, errors, quiet=quiet):
+    with hear_handshakes(watch.observe), open_log(log), show_run(watch, job, errors, quiet=quiet, log=log):
         course = serve_job(
             Setup(job=job, folder=job_file.parent),
             end,
@@ -148,7 +148,7 @@ def party(
 
     watch = Watch.make(job, role, listen=metrics, on_metrics=partial(_tell_metrics, errors))
     telling = tell_if_stopped(ledgers, errors, also_nothing=True)
-    with open_log(log), telling, show_run(watch, job, errors, quiet=quiet) as view:
+    with open_log(log), telling, show_run(watch, job, errors, quiet=quiet, log=log) as view:
 
         def note_ledger(name: str, ledger: LedgerSession) -> None:
             ledgers[name] = ledger

@@ -1,13 +1,16 @@
 """What logs and metrics show of a run: time apart, nothing that depends on records. Planted leaks are found."""
 
+import ast
 import asyncio
 import hashlib
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from cloister.deployment import watch as watch_package
 from cloister.deployment.ends import coordinate, participate
 from cloister.deployment.watch import EventLog, Limiter, Watch, open_log
 from cloister.deployment.watch.metrics import write_health, write_metrics
@@ -120,6 +123,18 @@ def test_what_is_shown_does_not_depend_on_any_table(job, tmp_path, monkeypatch):
         "confirmed",
         "ended",
     }
+
+
+def test_what_shows_a_run_cannot_reach_what_is_private():
+    """It imports nothing that opens a table, a ledger or a journal, and no role."""
+    folder = Path(watch_package.__file__).parent
+    imported = {
+        node.module
+        for path in folder.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("cloister.") and "watch" not in node.module
+    }
+    assert imported == {"cloister.errors", "cloister.job", "cloister.runtime", "cloister.runtime.remote.events"}
 
 
 # --- planted leaks ----------------------------------------------------------------------------------------------------
