@@ -96,3 +96,16 @@ def test_a_line_about_a_handshake_is_an_event_whoever_has_standard_error():
         os.write(2, b"I1119 ssl_transport_security.cc:2563] Handshake failed with error SSL_ERROR_SSL: something new\n")
     assert heard == [Refused("", "HANDSHAKE")]
     assert os.stat(2) == before
+
+
+def test_an_observer_that_fails_does_not_stop_grpc():
+    """Nobody would read the pipe, and whoever writes to it would wait for ever."""
+    from cloister.runtime.remote.grpc_log import hear_handshakes
+
+    def fail(event):
+        raise ValueError("a bug")
+
+    line = b"I1119 Handshake failed with error " + b"x" * 200 + b"\n"
+    with hear_handshakes(fail):
+        for _ in range(1000):  # more than a pipe holds
+            os.write(2, line)

@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from cloister.runtime.remote.events import CERTIFICATE, HANDSHAKE, NO_CERTIFICATE, Observe, Refused
 
@@ -26,7 +26,11 @@ _LINE_MOST_BYTES = 4096
 @contextmanager
 def hear_handshakes(observe: Observe) -> Iterator[None]:
     """Tell of each handshake that fails, from another thread, until the block ends."""
-    earlier, own = os.dup(2), sys.stderr
+    try:
+        earlier, own = os.dup(2), sys.stderr
+    except OSError:  # nobody has standard error
+        yield
+        return
     read_end, write_end = os.pipe()
     is_ours = _find_descriptor(own) == 2
     if is_ours:
@@ -50,11 +54,12 @@ def hear_handshakes(observe: Observe) -> Iterator[None]:
 def _read(read_end: int, earlier: int, observe: Observe) -> None:
     with os.fdopen(read_end, "rb") as lines:
         for line in iter(lambda: lines.readline(_LINE_MOST_BYTES), b""):
-            if _SIGN in line:
-                reason = next((reason for sign, reason in _REASONS.items() if sign in line), HANDSHAKE)
-                observe(Refused("", reason))
-            else:
-                os.write(earlier, line)
+            with suppress(Exception):  # whatever happens, the pipe must not fill: gRPC would wait for us
+                if _SIGN in line:
+                    reason = next((reason for sign, reason in _REASONS.items() if sign in line), HANDSHAKE)
+                    observe(Refused("", reason))
+                else:
+                    os.write(earlier, line)
 
 
 def _find_descriptor(stream: object) -> int:
