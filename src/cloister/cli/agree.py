@@ -59,7 +59,7 @@ def join(
         typer.echo("Nothing was recorded.")
         raise typer.Exit(EXIT_DECLINED)
     write_consent(give_consent(held.identity, job, party), path)
-    typer.echo(f"Written: {path}. It is good for one run of exactly this job: cloister party {job_file}")
+    typer.echo(f"Written: {path}. It is good for one run of exactly this job: cloister party {job_file} --keys ...")
 
 
 def find_consent(job_file: Path, party: str) -> Path:

@@ -38,11 +38,12 @@ def tell_if_stopped(
 ) -> Iterator[None]:
     """Say what was spent if the block ends with an error or is interrupted: it stays spent.
 
-    With ``also_nothing``, say so too if that is nothing.
+    With ``also_nothing``, whoever interrupts it is told so, too, if that is nothing.
     """
     try:
         yield
-    except BaseException:
+    except BaseException as error:
+        also_nothing = also_nothing and isinstance(error, KeyboardInterrupt)
         for party, session in ledgers.items():
             try:
                 spent, state = session.spent(), session.state()
