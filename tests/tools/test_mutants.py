@@ -185,7 +185,7 @@ def test_a_test_whose_name_has_spaces_kills(tree):
                 assert f(1) == 2, "more or less - as in sums"
         """)
     )
-    copy = Copy(tree, limit_s=6 if status == "timeout" else 15, wide_s=60)
+    copy = Copy(tree, limit_s=15, wide_s=60)
     try:
         verdict = copy.try_mutant(
             "m", "src/cloister/privacy/books.py", b"def f(a):\n    return a\n", first=["tests/privacy/test_books.py"]
@@ -197,7 +197,7 @@ def test_a_test_whose_name_has_spaces_kills(tree):
 
 def test_a_file_that_cannot_be_read_anyway_kills_nothing(tree):
     (tree / "tests/privacy/test_books.py").write_text("import cloister.missing  # privacy.books\n")
-    copy = Copy(tree, limit_s=6 if status == "timeout" else 15, wide_s=60)
+    copy = Copy(tree, limit_s=15, wide_s=60)
     try:
         verdict = copy.try_mutant(
             "m", "src/cloister/privacy/books.py", b"broken = 1\n", first=["tests/privacy/test_books.py"]
