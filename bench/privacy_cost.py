@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tests.privacy.opendp_sampler import draw_with_opendp
 
 from bench.protocol_round import LONG, REPEATS, SESSION, SHORT, run_session
 from bench.sets import KS
@@ -34,7 +35,6 @@ from cloister.privacy.simulation_sampler import thin_geometric
 from cloister.privacy.units import Budget, Sensitivity
 from cloister.protocols.guided_sums import NoBooks
 from cloister.protocols.multiparty_lloyd import NoisePlan, plan_noise
-from tests.privacy.opendp_sampler import draw_with_opendp
 
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
 FASTER_LEAST = 12.0
@@ -76,12 +76,12 @@ def run_noisy_session(iterations: int, *, books: str, sampler: Sampler, folder: 
         if books == "none":
             return NoBooks()
         if books == "accountant" or n == 0:
-            return Books(owner=f"role {n}", accountant=Accountant(BUDGET))
+            return Books(party=f"role {n}", accountant=Accountant(BUDGET))
         ledger = Ledger(folder / f"{n}-{iterations}-{time.monotonic_ns()}.ledger")
         session = LedgerSession(ledger, dataset="s1", job="bench", session=SESSION, budget=BUDGET)
         if books == "ledger in advance":  # as simulations do: the whole job in one transaction, counted in set-up
             session.charge_all([plan.release_of(round_) for round_ in range(1, iterations + 1)])
-        return Books(owner=f"party {n}", accountant=Accountant(BUDGET), ledger=session)
+        return Books(party=f"party {n}", accountant=Accountant(BUDGET), ledger=session)
 
     duties = [NoiseDuty(charger=make_charger(n), sampler=sampler) for n in range(3)]
     spent_s, _, _ = run_session("s1", "mask-noise-average", iterations, noise=plan, duties=duties)

@@ -2,8 +2,8 @@
 
 Whole sessions of FastLloyd's rounds and of the synopsis, as jobs choose them by default: messages as bytes, questions
 checked, books kept, exact noise drawn, masks put on, opened and taken off. Tables are empty, so that nothing is
-measured; of the noise, which the first two parties draw (the others draw zeros), it is said how much it is. The leader's
-algorithm is timed apart. What is done once in a session is apart, too: keys, and the result.
+measured; of the noise, which the first two parties draw (the others draw zeros), it is said how much it is. What the
+leader's algorithm takes is apart, and so is what is done once in a session: keys, and the result.
 
 Marks: in a round at most 1 ms and 0.1 ms for each other party; of three parties of a synopsis one that does not lead
 receives at most 8 kB, and sends at most 3 % more than each did when all ran the algorithm. Process CPU time.
@@ -182,10 +182,8 @@ def main(arguments: Sequence[str] = ()) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.secure_sum", description="What sums with double masks cost.")
     parser.add_argument("--parties", type=int, nargs="+", default=[3, 16, 64, 300])
     options = parser.parse_args(arguments)
-    print(
-        f"CPU of one party in a round, in ms, and how much of it is exact noise; d = {COLUMNS}, k = {CLUSTERS}. The leader's"
-    )
-    print("algorithm and what is done once in a session are apart.")
+    print(f"CPU of one party in a round, in ms, and how much of it is exact noise; d = {COLUMNS}, k = {CLUSTERS}.")
+    print("The leader's algorithm and what is done once in a session are apart.")
     print(
         f"{'protocol':10}{'parties':>8}{'party':>8}{'ms':>8}{'mark':>7}{'noise':>8}{'algorithm':>11}{'once':>8}"
         "  bytes sent, received"
