@@ -113,6 +113,18 @@ class TestDecisions:
                 assert (at, filled) == ((0, 0) if is_open else (WORDS, 1))
                 assert is_open or samples[0] == proposal.decide(words, Bits())
 
+    @pytest.mark.parametrize("noise", [DiscreteLaplace(scale=3.0), DiscreteLaplace(scale=2.0**40 - 0.125)], ids=str)
+    def test_words_that_would_favour_small_numbers_propose_nothing(self, noise):
+        proposal, samples = propose(noise), np.zeros(1, dtype=np.int64)
+        unfair = int(proposal.constants.unfair)
+        # U is 0 for the first words; of these the ones whose product is below 2^64 mod width are too many.
+        for word in (0, -(-unfair // proposal.width) - 1, -(-unfair // proposal.width)):
+            words = [word, 1 << 63, 0]
+            at, filled = fill(np.array(words, dtype=np.uint64), 0, proposal.constants, samples, 0)
+            is_fair = word * proposal.width >= unfair
+            assert (at, filled) == (WORDS, is_fair)
+            assert (proposal.decide(words, Bits()) is not None) is is_fair
+
     @pytest.mark.parametrize("noise", NOISES, ids=str)
     def test_random_words_give_what_the_definition_gives(self, noise):
         proposal = propose(noise)

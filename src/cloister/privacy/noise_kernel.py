@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from cloister.field.kernels import Words, compile_inline, compile_loop, multiply_add
 from cloister.privacy.exponentials import WORD_BITS, floor_exponential
-from cloister.privacy.proposals import EXPONENT_BITS, RUNS, WORDS, Constants
+from cloister.privacy.proposals import EXPONENT_BITS, WORDS, Constants
 from cloister.records import IntArray
 
 GAP = 1 << 18
 """In 2^-63: the kernel's lower bound of a probability is at most this far below it. Claim 5 proves half of it."""
 
-_ZERO, _ONE, _GAP, _RUNS = np.uint64(0), np.uint64(1), np.uint64(GAP), np.uint64(RUNS)
+_ZERO, _ONE, _GAP = np.uint64(0), np.uint64(1), np.uint64(GAP)
 _WHOLE, _WHOLE_MOST = np.uint64(EXPONENT_BITS), np.uint64(64)
 _BYTE, _REST = np.uint64(255), np.uint64((1 << 16) - 1)
 _FIRST, _SECOND, _THIRD, _FOURTH = np.uint64(40), np.uint64(32), np.uint64(24), np.uint64(16)
@@ -92,15 +92,16 @@ def fill_decided(
 
     It ends when ``samples`` is full, when fewer than three words are left, or at a proposal that stays open.
     """
+    runs = np.uint64(thresholds.size)
     while filled < samples.size and at + WORDS <= words.size:
         offset, rest = multiply_add(_ZERO, _ZERO, words[at], width)
         if rest < unfair:
             at += WORDS
             continue
         uniform, run = words[at + 1], _ZERO
-        while run < _RUNS and uniform < thresholds[run]:
+        while run < runs and uniform < thresholds[run]:
             run += _ONE
-        if run == _RUNS or uniform == thresholds[run]:
+        if run == runs or uniform == thresholds[run]:
             break
         coin, is_negative = words[at + 2] >> _ONE, words[at + 2] & _ONE
         bound = bound_probability(offset, run, width, is_gaussian, scaling, factor, constant, table)
