@@ -11,7 +11,7 @@ from scipy import stats
 from cloister.crypto import SeededEntropy, Stream
 from cloister.errors import ConfigError, PrecisionError
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, PolyaDifference
-from cloister.privacy.proposals import WORDS, propose
+from cloister.privacy.proposals import WORDS, Proposal, propose
 from cloister.privacy.samplers import ExactSampler, fold_to_geometric
 from cloister.privacy.simulation_sampler import SimulationSampler
 from tests.privacy.cks20 import draw_gaussian, draw_laplace
@@ -145,6 +145,14 @@ class TestWords:
             sampler._entropy = Bits(*(block + filler)[: 3 * (5 * 4 // 2 + 16)], more)
             assert sampler.draw(noise, 4).tolist() == expected
             assert not sampler._entropy.words
+
+    @pytest.mark.parametrize("sample", [2**63, -(2**63) - 1])
+    def test_a_sample_beyond_64_bits_is_an_error_and_not_saturated(self, monkeypatch, sample):
+        sampler = ExactSampler()
+        sampler._entropy = Bits(*([1, 0, 2] * (5 // 2 + 16)))  # a V that 64 zeros leave open
+        monkeypatch.setattr(Proposal, "decide", lambda self, words, source: sample)
+        with pytest.raises(OverflowError):
+            sampler.draw(DiscreteLaplace(scale=3.0), 1)
 
     def test_a_large_v_is_decided_by_the_definition(self):
         sampler = ExactSampler()
