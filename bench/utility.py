@@ -8,8 +8,8 @@ The data sets of the table are for reporting only: nothing was tuned on them, an
 they were looked at.
 
 The time is that of a whole run on adult with two parties. Ours is ``simulate``: tables, keys, masks, messages, books,
-exact noise, everything. Theirs is ``KMeans(n_init=10).fit`` on the joint table. Both on one core, in turn; the median of
-ratios.
+exact noise, everything. Theirs is ``KMeans(n_init=10).fit`` on the joint table. Both on one core, in turn; the median
+of ratios.
 """
 
 from __future__ import annotations
