@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.field.kernels import Words, compile_inline, compile_loop, multiply_add
+from cloister.compiled import compile_inline, compile_loop
+from cloister.field.kernels import Words, multiply_add
 from cloister.privacy.exponentials import WORD_BITS, floor_exponential
 from cloister.privacy.proposals import EXPONENT_BITS, WORDS, Constants
 from cloister.records import IntArray

@@ -32,6 +32,7 @@ from cloister.privacy.mechanisms import (
     Noise,
     PolyaDifference,
 )
+from cloister.privacy.noise_kernel import fill, thin_left
 from cloister.privacy.proposals import WORDS, propose
 from cloister.records import IntArray
 
@@ -107,9 +108,6 @@ class ExactSampler:
 
     def _draw_symmetric(self, mechanism: DiscreteGaussian | DiscreteLaplace, count: int) -> IntArray:
         """Decide proposals, each of three fresh words, until ``count`` are kept."""
-        # Imported here: it loads the compiler, which commands that draw nothing do without.
-        from cloister.privacy.noise_kernel import fill  # noqa: PLC0415
-
         proposal, samples, filled = propose(mechanism), np.empty(count, dtype=np.int64), 0
         while filled < count:
             words, at = self._take_words(WORDS * (5 * (count - filled) // 2 + 16)), 0
@@ -125,8 +123,6 @@ class ExactSampler:
 
     def _thin(self, geometric: IntArray, shares: int) -> IntArray:
         """Turn geometric variables into NB(1 / shares, p)."""
-        from cloister.privacy.noise_kernel import thin_left  # noqa: PLC0415
-
         kept, done = np.zeros_like(geometric), 0
         while done < geometric.size:
             done = thin_left(self._take_words(16 * (geometric.size - done)), geometric, kept, np.uint64(shares), done)
