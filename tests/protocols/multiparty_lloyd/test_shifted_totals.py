@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from msgspec import structs
 
-from cloister.errors import RemoteProtocolError
+from cloister.errors import InfeasibleError, RemoteProtocolError
+from cloister.kmeans import DistanceConstrained
 from cloister.protocols.multiparty_lloyd import LloydState, coordinator
 from tests.protocols.multiparty_lloyd.sessions import make_session, split
 from tests.sessions import Table, blobs
@@ -19,10 +20,10 @@ ROUNDS = 2
 VARIANTS = ("masked-sum-count", "masked-centroid")
 
 
-def open_session(variant="masked-sum-count", masks="common", records=PARTS):
+def open_session(variant="masked-sum-count", masks="common", records=PARTS, assignment=None):
     return make_session(
         variant, records=records, clusters=2, iterations=ROUNDS, members_min=3, masks=masks, max_records=100,
-        colluding_max=int(masks == "double"),
+        colluding_max=int(masks == "double"), assignment=assignment,
     )  # fmt: skip
 
 
@@ -97,3 +98,15 @@ def test_whatever_is_added_the_session_looks_the_same_and_parties_are_told(varia
                 assert np.abs(found[0].centres).max() <= 1
                 assert {one.details for one in found} == {int(at is not None)}
     assert len(seen) == 1
+
+
+@pytest.mark.parametrize("masks", ["common", "double"])
+def test_with_a_radius_it_sees_who_cannot_meet_it_which_the_leakage_table_says(masks):
+    """Centres that it moves away leave no cluster its records."""
+    assignment = DistanceConstrained(size_min=2, size_max=100, radius=0.5)
+    session = open_session(masks="common", assignment=assignment)
+    table = Table(session).play(4)
+    with pytest.raises(InfeasibleError):
+        table.parties[1].handle(shift_news(table.request(), 1, 2**29, session.agreement.ring))
+    for agreed, says in ((open_session(masks=masks, assignment=assignment), True), (open_session(masks=masks), False)):
+        assert ("With a radius" in agreed.roles.leakage(agreed.agreed).breaks_if) is says

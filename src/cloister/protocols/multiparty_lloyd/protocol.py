@@ -304,8 +304,8 @@ class MaskNoiseAverage(LloydClustering):
 
 _EXACT = "Also all parties but one in a sum: what they leave of it is the last one's."
 _RADIUS = (
-    "With a radius also the coordinator alone, in part: a party whose records cannot meet the sizes within the radius of "
-    "the centres drops out, which shows."
+    "With a radius also the coordinator alone, in part: a party whose records cannot meet the sizes within the radius "
+    "drops out, which shows."
 )
 
 
