@@ -10,7 +10,7 @@ from cloister.crypto import SeededEntropy, Stream
 from cloister.crypto.sealing import seal_keyed
 from cloister.privacy.units import Budget, Unit
 from cloister.protocols.feddp import ExtraSteps, FeddpKnobs, FeddpSettings, bind_server
-from cloister.protocols.guided_sums.query import Ground
+from cloister.protocols.guided_sums.query import PublicValues
 from cloister.protocols.guided_sums.statements import Forms, Stated, Statements
 from cloister.protocols.synopsis import Knobs, Settings, run_synopsis
 from cloister.records import ArrayRecords
@@ -53,7 +53,7 @@ def make_settings(family, unit):
 
 
 def make_forms(settings, points):
-    return Forms(Ground(settings=settings, points=points), [(slot.name, slot.kind) for slot in settings.slots])
+    return Forms(PublicValues(settings=settings, points=points), [(slot.name, slot.kind) for slot in settings.slots])
 
 
 def walk(settings, algorithm):

@@ -11,7 +11,7 @@ from cloister.privacy.placement import Shared
 from cloister.privacy.release import NoiseDuty
 from cloister.protocols.guided_sums import Agreement, GuidedFinding, GuidedSession, NoBooks
 from cloister.protocols.guided_sums.algorithm import Layout
-from cloister.protocols.guided_sums.query import IDLE, Ground, pose
+from cloister.protocols.guided_sums.query import IDLE, PublicValues, pose
 from cloister.protocols.guided_sums.refinement import Offsets
 from cloister.protocols.guided_sums.statistics import Count
 from cloister.protocols.synopsis.questions import Grid
@@ -124,7 +124,7 @@ def count_thrice(settings, stream):
     }
     for number, slot in enumerate(settings.slots):
         if number in asked:
-            total = yield pose(Ground(settings=settings), slot.name, asked[number])
+            total = yield pose(PublicValues(settings=settings), slot.name, asked[number])
             counts.append(float(total[-1]))
         else:
             yield IDLE
