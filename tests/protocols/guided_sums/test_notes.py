@@ -24,9 +24,7 @@ x = { low = 0, high = 1 }
 """
     + "".join(f'[[parties]]\nname = "{name}"\n' for name in NAMES)
 )
-MISSED = (
-    "Sizes and centres are not of the same records, as parties missed some of {} rounds ({})"
-)
+MISSED = "Sizes and centres are not of the same records, as parties missed some of {} rounds ({})"
 
 
 def explain(*faults):
