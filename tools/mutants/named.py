@@ -758,7 +758,7 @@ NAMED: tuple[Named, ...] = (
         "exact sums that no records give are refused",
         "protocols/multiparty_lloyd/party",
         "            self.confined += not np.array_equal(exact, shaped)\n",
-        "            if (exact != shaped).any():\n                raise RemoteProtocolError('sums must be possible.')\n",
+        "            if (exact != shaped).any():\n                raise RemoteProtocolError('impossible sums.')\n",
         _SHIFTED,
     ),
     Named(
