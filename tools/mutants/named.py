@@ -775,4 +775,11 @@ NAMED: tuple[Named, ...] = (
         "or sums:",
         _NOTES,
     ),
+    Named(
+        "a session with too few seats is asked, and paid for",
+        "runtime/remote/hub",
+        "        if endpoint.step == 0 and len(members) - len(missing) < members_min:\n",
+        "        if False:\n",
+        _AGREED,
+    ),
 )

@@ -89,6 +89,10 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
         """That of the agreement."""
         return agreed.agreement.digest
 
+    def members_min(self, agreed: GuidedSession[Settings]) -> int:
+        """A sum's quorum."""
+        return agreed.agreement.sums.members_min
+
     def leakage(self, agreed: GuidedSession[Settings]) -> LeakageTable:
         """Who learns what; whom it withstands depends on who adds the noise."""
         return make_leakage(self.source, self.totals, agreed.agreement)

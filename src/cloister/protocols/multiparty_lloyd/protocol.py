@@ -139,8 +139,12 @@ class LloydClustering(Clustering[LloydSession]):
         )
 
     def digest(self, agreed: LloydSession) -> bytes:
-        """That of the agreement: scales of noise are in it, as every party computes them."""
+        """That of the agreement: scales of noise are in it, rounded as every party rounds them."""
         return agreed.agreement.digest
+
+    def members_min(self, agreed: LloydSession) -> int:
+        """A sum's quorum."""
+        return agreed.agreement.members_min
 
     def leakage(self, agreed: LloydSession) -> LeakageTable:
         """The thesis's table; who can undo it depends on who adds the noise."""
