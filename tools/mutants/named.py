@@ -53,6 +53,8 @@ _SAMPLERS = ("tests/privacy/test_sampler_entropy.py",)
 _BOOKS = ("tests/privacy/test_books.py",)
 _BLOCKS = ("tests/kmeans/test_expression.py",)
 _JOB = ("tests/jobfile/test_any_value.py",)
+_WATCH_LOG = ("tests/deployment/watch/test_log.py",)
+_WATCH_PAGES = ("tests/deployment/watch/test_pages.py",)
 _ABSENT = ("tests/test_absent.py",)
 _PIPES = ("tests/runtime/test_pipes.py",)
 _EXPOSURE = ("tests/exposure/test_exposure.py",)
@@ -708,7 +710,7 @@ NAMED: tuple[Named, ...] = (
     Named(
         "the end of a stream is the end of a run",
         "runtime/remote/participant",
-        "                self._why = str(error) or self._why\n",
+        "                self._why[str(error)] = None\n",
         "                return\n",
         ("tests/runtime/remote/test_participant.py",),
     ),
@@ -781,5 +783,61 @@ NAMED: tuple[Named, ...] = (
         "        if endpoint.step == 0 and len(members) - len(missing) < members_min:\n",
         "        if False:\n",
         _AGREED,
+    ),
+    Named(
+        "a log that tells what is wrong with a table",
+        "deployment/watch/log",
+        "outcome=type(wrong).__name__, exit_code",
+        "outcome=str(wrong), exit_code",
+        _WATCH_LOG,
+    ),
+    Named(
+        "lengths of replies in the log",
+        "deployment/watch/log",
+        "            self.write(what, peer=event.peer)\n",
+        "            self.write(what, peer=event.peer, size=event.size_bytes)\n",
+        _WATCH_LOG,
+    ),
+    Named(
+        "a flood that fills the log",
+        "deployment/watch/log",
+        "        if self._lines >= _BURST:\n",
+        "        if 0:\n",
+        _WATCH_LOG,
+    ),
+    Named(
+        "a flood at the port of metrics",
+        "deployment/watch/http",
+        "        if len(self._answered) >= _ANSWERS_MOST:\n",
+        "        if 0:\n",
+        _WATCH_PAGES,
+    ),
+    Named(
+        "callers of metrics who say nothing",
+        "deployment/watch/http",
+        "self._callers >= _CALLERS_MOST or ",
+        "",
+        _WATCH_PAGES,
+    ),
+    Named(
+        "a stranger's word for a name",
+        "runtime/remote/admission",
+        '            known = hello.party if hello.party in self._agreed.parties else ""\n',
+        "            known = hello.party\n",
+        _HUB,
+    ),
+    Named(
+        "a party that refuses in silence",
+        "runtime/remote/participant",
+        "            await channel.send(messages.Rejected(refused.reason))\n",
+        "",
+        _HUB,
+    ),
+    Named(
+        "a run that cannot be given up",
+        "runtime/journal",
+        "                    os.ftruncate(self._file, 0)\n",
+        "                    pass\n",
+        ("tests/test_versions.py",),
     ),
 )

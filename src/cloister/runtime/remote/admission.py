@@ -13,9 +13,10 @@ from contextlib import suppress
 
 from cloister.crypto import Context, Entropy, is_signed
 from cloister.errors import RemoteProtocolError
-from cloister.runtime.remote import greeting, messages
+from cloister.runtime.remote import events, greeting, messages
 from cloister.runtime.remote.channel import Channel, LostError, Stream
 from cloister.runtime.remote.connection import State
+from cloister.runtime.remote.events import Observe
 from cloister.runtime.remote.greeting import Agreed, OwnEnd, RefusedError
 from cloister.runtime.remote.member import Member, Roster
 from cloister.runtime.remote.messages import Refusal
@@ -37,6 +38,8 @@ class Admission:
         The parties.
     on_done
         Told when a party confirms the end of a session, before anything follows from it.
+    observe
+        Told who comes and goes, who is refused, and what passes.
     """
 
     def __init__(
@@ -48,25 +51,31 @@ class Admission:
         entropy: Entropy,
         roster: Roster,
         on_done: Callable[[str, messages.Done], None],
+        observe: Observe = events.ignore,
     ) -> None:
         self._own, self._agreed, self._run, self._entropy = own, agreed, run, entropy
-        self._roster, self._on_done = roster, on_done
+        self._roster, self._on_done, self._observe = roster, on_done, observe
         self._strangers = 0
         self._connected: dict[str, deque[float]] = {name: deque() for name in agreed.parties}
 
     async def serve(self, stream: Stream) -> None:
         """Serve one connection until it ends. Whatever its other end does, nothing but this connection is harmed."""
-        channel = Channel(stream, is_coordinator=True)
+        channel = Channel(stream, is_coordinator=True, observe=self._observe)
         member: Member | None = None
         try:
             member = await self._let_in(channel)
             if member is not None:
                 await self._talk(member, channel)
-        except (LostError, RemoteProtocolError, TimeoutError):
+        except RemoteProtocolError:
+            self._observe(events.Refused(channel.peer, events.BROKEN))
+        except TimeoutError:
+            self._observe(events.Refused(channel.peer, events.SILENT))
+        except LostError:
             pass
         finally:
             if member is not None and member.channel is channel:
                 member.channel = None
+                self._observe(events.Disconnected(member.name))
                 self._roster.changed.set()
             with suppress(LostError):
                 await channel.close()
@@ -74,6 +83,7 @@ class Admission:
     async def _let_in(self, channel: Channel) -> Member | None:
         """Find out who calls; None for someone who is not let in."""
         if self._strangers >= _STRANGERS_MOST:
+            self._observe(events.Refused("", events.CROWDED))
             return None
         self._strangers += 1
         try:
@@ -92,12 +102,16 @@ class Admission:
             member = self._roster.members[hello.party]
             self._check_admission(member, hello)
         except RefusedError as refused:
+            known = hello.party if hello.party in self._agreed.parties else ""
+            self._observe(events.Refused(known, refused.reason.name))
             await channel.send(messages.Refused(refused.reason))
             return None
         earlier, member.channel, member.program = member.channel, channel, hello.program
+        channel.peer = member.name
         member.is_away = False
         if earlier is not None:  # this one proved the same identity
             earlier.replaced.set()
+        self._observe(events.Connected(member.name, hello.program))
         await channel.send(greeting.make_welcome(self._own, self._agreed, challenge, hello, run=self._run))
         return member
 
@@ -166,7 +180,11 @@ class Admission:
                 self._roster.replies.append((member, message))
         elif isinstance(message, messages.Done):
             self._confirm(member, message)
+        elif isinstance(message, messages.Rejected):
+            self._observe(events.Refused(member.name, message.reason.name, by_peer=True))
+            raise LostError
         elif isinstance(message, messages.Withdraw):
+            self._observe(events.Left(member.name))
             member.consent, member.request, member.has_left = None, None, self._roster.is_started
             self._roster.changed.set()
             raise LostError

@@ -14,8 +14,9 @@ from typing import Any
 from cloister.crypto import Entropy
 from cloister.errors import TooFewPartiesError
 from cloister.runtime.local import OnProgress, Progress
-from cloister.runtime.remote import messages
+from cloister.runtime.remote import events, messages
 from cloister.runtime.remote.admission import Admission
+from cloister.runtime.remote.events import Observe
 from cloister.runtime.remote.greeting import Agreed, OwnEnd
 from cloister.runtime.remote.member import Roster
 from cloister.runtime.remote.steps import RemoteRun, Steps
@@ -74,6 +75,8 @@ class Hub:
         Told about each step.
     on_done
         Told when a party confirms the end of a session, before anything follows from it.
+    observe
+        Told of steps, too, of who comes and goes, and of what passes.
     """
 
     def __init__(
@@ -86,10 +89,13 @@ class Hub:
         deadlines: Deadlines,
         on_progress: OnProgress | None = None,
         on_done: Callable[[str, messages.Done], None] = lambda party, done: None,
+        observe: Observe = events.ignore,
     ) -> None:
-        self._deadlines, self._on_progress = deadlines, on_progress
+        self._deadlines, self._on_progress, self._observe = deadlines, on_progress, observe
         self._roster = Roster(agreed.parties)
-        admission = Admission(own, agreed, run=run, entropy=entropy, roster=self._roster, on_done=on_done)
+        admission = Admission(
+            own, agreed, run=run, entropy=entropy, roster=self._roster, on_done=on_done, observe=observe
+        )
         self.serve = admission.serve
         """Serves one connection until it ends."""
         self.members = self._roster.members
@@ -161,6 +167,7 @@ class Hub:
         TooFewPartiesError
             If they have not; names who is missing.
         """
+        self._observe(events.Opened(start.kind))
         members = {number: self.members[name] for number, name in enumerate(names, start=1)}
         for member in members.values():
             member.begin(start, frame_bytes)
@@ -212,6 +219,7 @@ class Hub:
         while True:
             await asyncio.sleep(_STATUS_EVERY_S)
             now, quiet_s = self._progress, quiet_s + _STATUS_EVERY_S
+            self._observe(now)
             if now is told and quiet_s < alive_every_s:
                 continue
             told, quiet_s = now, 0.0
@@ -235,6 +243,7 @@ class Hub:
     def _report(self, progress: Progress) -> None:
         if progress != self._progress:
             self._progress = progress
+            self._observe(progress)
             if self._on_progress is not None:
                 self._on_progress(progress)
 

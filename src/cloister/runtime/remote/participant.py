@@ -14,9 +14,10 @@ from typing import Any, Protocol
 from cloister.crypto import Entropy, Stream
 from cloister.errors import CloisterError, ConfigError, RemoteProtocolError, TooFewPartiesError
 from cloister.runtime.local import OnProgress, Progress
-from cloister.runtime.remote import greeting, messages
+from cloister.runtime.remote import events, greeting, messages
 from cloister.runtime.remote.channel import Channel, LostError
 from cloister.runtime.remote.channel import Stream as ChunkStream
+from cloister.runtime.remote.events import Observe
 from cloister.runtime.remote.greeting import Agreed, OwnEnd, RefusedError
 from cloister.runtime.remote.hub import Deadlines
 from cloister.runtime.remote.messages import Ending, Refusal
@@ -70,6 +71,8 @@ class Participant:
         How long it waits for the coordinator.
     on_progress
         Told what the coordinator says of the run.
+    observe
+        Told of that, too, of connections, and of what passes.
     """
 
     def __init__(
@@ -83,13 +86,15 @@ class Participant:
         entropy: Entropy,
         deadlines: Deadlines,
         on_progress: OnProgress | None = None,
+        observe: Observe = events.ignore,
     ) -> None:
         self._connect, self._own, self._agreed, self._party = connect, own, agreed, party
         self._script, self._entropy, self._deadlines = script, entropy, deadlines
-        self._on_progress = on_progress
+        self._on_progress, self._observe = on_progress, observe
         self._jitter = Stream(entropy.bytes(32))
         self._worker = Worker(f"party {party}")
-        self._heard_s, self._why = 0.0, ""
+        self._heard_s = 0.0
+        self._why: dict[str, None] = {}  # what kept us from it, in order
 
     async def take_part(self) -> None:
         """Take part to the end.
@@ -111,7 +116,8 @@ class Participant:
                 await self._call()
                 return
             except (LostError, TimeoutError) as error:
-                self._why = str(error) or self._why
+                self._why[str(error)] = None
+                self._observe(events.Unreachable(events.COORDINATOR, str(error)))
             calls = 1 if self._heard_s > before_s else calls + 1
             if self._script.is_complete and calls >= _CALLS_WHEN_DONE:
                 return
@@ -134,7 +140,7 @@ class Participant:
             raise UnreachableError(
                 f"the coordinator must be reachable; nothing was heard of it for {silent_s:.0f} s. Check the address, "
                 "the firewall and whether it runs. What was charged stays charged; started again, this party goes on."
-                + (f" {self._why}" if self._why else "")
+                + "".join(f" {why}" for why in self._why if why)
             )
 
     def _draw_wait_s(self, calls: int) -> float:
@@ -146,15 +152,18 @@ class Participant:
 
     async def _call(self) -> None:
         """Connect, and take part until the run is over; a `LostError` if the connection ends before."""
-        async with asyncio.timeout(_CONNECT_S):
+        patience_s = min(_CONNECT_S, self._deadlines.step_s)
+        async with asyncio.timeout(patience_s):
             stream = await self._connect()
-        channel = Channel(stream, is_coordinator=False)
+        channel = Channel(stream, is_coordinator=False, observe=self._observe)
         try:
-            async with asyncio.timeout(_CONNECT_S):
+            async with asyncio.timeout(patience_s):
                 welcome = await self._greet(channel)
             self._heard_s = asyncio.get_running_loop().time()
             await self._talk(channel, welcome)
         finally:
+            if channel.peer:
+                self._observe(events.Disconnected(channel.peer))
             with suppress(LostError):
                 await channel.close()
 
@@ -162,6 +171,7 @@ class Participant:
         challenge = await channel.receive()
         assert isinstance(challenge, messages.Challenge)  # nothing else may come now
         if challenge.major != messages.MAJOR:
+            self._observe(events.Refused(events.COORDINATOR, Refusal.VERSION.name))
             raise RefusedError(Refusal.VERSION)
         peer = channel.stream.peer
         hello = greeting.make_hello(
@@ -176,13 +186,21 @@ class Participant:
         await channel.send(hello)
         answer = await channel.receive()
         if isinstance(answer, messages.Refused):
+            self._observe(events.Refused(events.COORDINATOR, answer.reason.name, by_peer=True))
             if answer.reason is Refusal.RATE:
                 raise LostError
             raise RefusedError(answer.reason)
         assert isinstance(answer, messages.Welcome)
-        greeting.check_welcome(answer, self._agreed, challenge, hello, peer=peer)
-        if self._script.run not in (b"", answer.run):
-            raise RefusedError(Refusal.RUN)
+        try:
+            greeting.check_welcome(answer, self._agreed, challenge, hello, peer=peer)
+            if self._script.run not in (b"", answer.run):
+                raise RefusedError(Refusal.RUN)
+        except RefusedError as refused:
+            self._observe(events.Refused(events.COORDINATOR, refused.reason.name))
+            await channel.send(messages.Rejected(refused.reason))
+            raise
+        channel.peer = events.COORDINATOR
+        self._observe(events.Connected(events.COORDINATOR, answer.program))
         return answer
 
     async def _talk(self, channel: Channel, welcome: messages.Welcome) -> None:
@@ -232,6 +250,7 @@ class Participant:
                 return
             if isinstance(message, messages.Start):
                 channel.connection.allow_frames(await self._worker.run(self._script.start, message))
+                self._observe(events.Opened(message.kind))
                 await channel.send(messages.Seated())
             elif isinstance(message, messages.Request):
                 await channel.send(await self._answer(message))
@@ -245,10 +264,10 @@ class Participant:
             return messages.Declined(request.number)
 
     def _report(self, status: messages.Status) -> None:
+        progress = Progress(step=status.step, steps=status.steps, label=status.label, waiting_for=status.waiting)
+        self._observe(progress)
         if self._on_progress is not None:
-            self._on_progress(
-                Progress(step=status.step, steps=status.steps, label=status.label, waiting_for=status.waiting)
-            )
+            self._on_progress(progress)
 
 
 class UnreachableError(TooFewPartiesError):
