@@ -328,6 +328,10 @@ class Clustering(Roles[Agreed]):
     def digest(self, agreed: Agreed) -> bytes:
         """Return the SHA-256 of all public parameters, derived ones too: everyone in a session must have the same."""
 
+    def members_min(self, agreed: Agreed) -> int:
+        """Return how many parties must have a seat before anything is asked, and so before anything is charged."""
+        return 1
+
     def charges(self, agreed: Agreed) -> Charges | None:
         """Return what is charged; None without noise."""
         return None

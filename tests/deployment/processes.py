@@ -84,13 +84,17 @@ class Processes:
             **(env or {}),
         }
         out = self.folder / f"{name}-{len(self.started)}"
-        process = CONTEXT.Process(target=doomed.run, args=(str(self.folder), command, environment, doom, str(out)))
-        process.start()
+        process = self.launch(command, environment, doom, out)
         self.running[name] = process
         self.out[name] = out
         self.started.append(process)
         if name == COORDINATOR:
             self.port = self._read_port(out)
+
+    def launch(self, command, environment, doom, out):
+        process = CONTEXT.Process(target=doomed.run, args=(str(self.folder), command, environment, doom, str(out)))
+        process.start()
+        return process
 
     def _read_port(self, out):
         until_s = time.monotonic() + 60

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -134,7 +135,7 @@ def test_parties_that_compute_other_scales_of_noise_end_before_a_ledger_pays(tmp
         if len(seen) != 2:
             return session
         (first, *others) = agreement.noise.targets
-        other = replace(first, **{name: np.nextafter(value, np.inf) for name, value in vars(first).items()})
+        other = replace(first, **{name: math.nextafter(value, math.inf) for name, value in vars(first).items()})
         noise = replace(agreement.noise, targets=(other, *others))
         return replace(session, agreed=replace(session.agreed, agreement=replace(agreement, noise=noise)))
 

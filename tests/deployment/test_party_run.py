@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from cloister.crypto import SystemEntropy
-from cloister.deployment.course import make_session_id
+from cloister.deployment.course import add_facts, make_session_id
 from cloister.deployment.own_roles import PartyPlace
 from cloister.deployment.party_run import PartyRun
 from cloister.deployment.run_files import RunFiles
@@ -65,13 +65,13 @@ class Case:
             messages.Consented(name, "0.1.0", self.organisations.identities[name].sign(*statement))
             for name in self.organisations.names
         )
-        start = messages.Start(kind, make_session_id(kind, run=run, seed=None), facts, consents, self.agreed())
+        start = messages.Start(kind, make_session_id(kind, run=run, seed=None), facts, consents, self.agreed(facts))
         return msgspec.structs.replace(start, **changes)
 
-    def agreed(self):
-        """What a true coordinator computes from the job."""
+    def agreed(self, facts):
+        """What a true coordinator computes from the job and the facts."""
         directory = tuple(self.organisations.agreed.parties.values())
-        session = open_session(self.setup.job, directory, PublicInput(), session=bytes(16))
+        session = open_session(self.setup.job, directory, add_facts(PublicInput(), facts), session=bytes(16))
         return session.protocol.digest(session.agreed)
 
     def begin(self):
@@ -87,6 +87,8 @@ class Case:
         return endpoint.frames()[1]
 
     def spent(self):
+        if not self.setup.own_side(self.name).ledger.exists():  # it is made when the party takes its seat
+            return 0
         with Ledger(self.setup.own_side(self.name).ledger) as ledger:
             return ledger.total(UNDECLARED, Unit.RECORD).epsilon(1e-6)
 

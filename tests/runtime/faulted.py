@@ -35,7 +35,7 @@ from cloister.runtime.piped_role import _list_counts as list_counts
 from cloister.sessions.assembly import open_session
 from tests.golden.tables import write_tables
 from tests.privacy.ledger.faults import KILLED, Fault, install
-from tests.runtime.test_processors import JOBS
+from tests.runtime.jobs import JOBS
 
 KEY = bytes(range(32))
 NAMES = ("synopsis", "mask-noise-average", "FastLloyd", "FedDP", "vertical with a budget", "masked sums")

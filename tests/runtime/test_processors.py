@@ -23,7 +23,8 @@ from cloister.jobfile import load_setup
 from cloister.runtime import Fault, FaultKind
 from cloister.runtime.pipes import Processes
 from cloister.sessions import simulate
-from tests.golden.tables import COLUMNS, HELD, PARTY_ROWS, write_tables
+from tests.golden.tables import write_tables
+from tests.runtime.jobs import JOBS, LONG, RUN
 
 MODULE = "cloister.cli.role_process"
 SETTINGS = {
@@ -44,6 +45,9 @@ SETTINGS = {
 NEEDED = {"a server with the widest": "avx512f", "a server without wide instructions": "avx", "an old server": "sse4_2"}
 
 
+THREADS = ("OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
+
+
 def find_missing():
     """What this processor lacks of what the settings need."""
     try:
@@ -59,58 +63,6 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def make_job(protocol, *, budget="", data="", section="", columns=2):
-    lines = ['name = "mixed"', "[clusters]", "k = 3", "[protocol]", protocol]
-    lines += ["[budget]", budget] if budget else []
-    lines += ["[data]", data, section, "[columns]"]
-    lines += [f"x{column} = {{ low = 0, high = 100 }}" for column in range(columns)]
-    for party in PARTY_ROWS:
-        lines += ["[[parties]]", f'name = "{party}"', f'data = "{party}.csv"']
-    return "\n".join(lines) + "\n"
-
-
-def make_vertical(protocol="", *, budget=""):
-    parties = ("bank", "telco", "shop")
-    lines = ['name = "mixed"', "[clusters]", "k = 3", "[protocol]", 'name = "vertical"', protocol]
-    lines += ["[budget]", budget] if budget else []
-    lines += ["[data]", "aligned = true", "records = 80", "[columns]"]
-    lines += [f"{column} = {{ low = 0, high = 100 }}" for party in parties for column in HELD[party]]
-    for party in parties:
-        lines += ["[[parties]]", f'name = "{party}"', f'data = "aligned-{party}.csv"']
-        lines += ["columns = [" + ", ".join(f'"{column}"' for column in HELD[party]) + "]"]
-    return "\n".join(lines) + "\n"
-
-
-BUDGET = "epsilon = 8.0\ndelta = 1e-6"
-SHARED = 'placement = "shared"\ncolluding_max = 1\n'
-RING = 'topology = "ring"\n'
-JOBS = {
-    "naive": make_job('name = "naive"\niterations = 3'),
-    "masked sums": make_job('name = "masked-sum-count"\niterations = 3'),
-    "masked centroids": make_job('name = "masked-centroid"\niterations = 3'),
-    "mask-noise-average": make_job('name = "mask-noise-average"\niterations = 3\n' + SHARED, budget=BUDGET),
-    "FastLloyd": make_job('name = "fastlloyd"\niterations = 3\n' + SHARED, budget=BUDGET, columns=COLUMNS),
-    "FastLloyd, ring": make_job('name = "fastlloyd"\niterations = 3\n' + RING + SHARED, budget=BUDGET),
-    "FastLloyd, joint noise": make_job(
-        'name = "fastlloyd"\niterations = 2\nnoise = "laplace"\nplacement = "joint"\n' + RING, budget=BUDGET
-    ),
-    "SecFC": make_job('name = "secfc"\niterations = 4'),
-    "vertical": make_vertical("cells = 3\niterations = 1"),
-    "vertical with a budget": make_vertical("cells = 3\niterations = 1", budget=BUDGET),
-    "vertical with a budget, joint cells": make_vertical(
-        'model = "server-aided"\ncells = 3\niterations = 1\ncomputing = "bank"\nkey_holder = "shop"', budget=BUDGET
-    ),
-    "synopsis": make_job('name = "synopsis"', budget=BUDGET, section="[synopsis]\ncells_max = 30"),
-    "synopsis, noise of its own at each": make_job(
-        'name = "synopsis"\nplacement = "local"', budget=BUDGET, section="[synopsis]\ncells_max = 30"
-    ),
-    "FedDP": make_job('name = "feddp"', budget=BUDGET, data='server = "server.csv"'),
-    "FedDP, as published": make_job(
-        'name = "feddp"\nvariant = "published"', budget=BUDGET, data='server = "server.csv"'
-    ),
-}
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("tables")
@@ -118,44 +70,69 @@ def folder(tmp_path_factory):
     return made
 
 
-def list_environments(request):
-    """The coordinator's, then the parties'."""
+def list_environments(request, turn=0):
+    """The coordinator's, then the parties': in each turn every setting is another role's, the leader's among them."""
     kept = request.config.rootpath / ".pytest_cache" / "numba"
-    threads = dict.fromkeys(("OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS"), "1")
-    return [
-        {**threads, **chosen, **({"NUMBA_CACHE_DIR": str(kept)} if "NUMBA_CPU_NAME" in chosen else {})}
-        for chosen in SETTINGS.values()
-    ]
+    own = [{**dict.fromkeys(THREADS, "1"), **chosen} for chosen in SETTINGS.values()]
+    for environment in own:
+        if "NUMBA_CPU_NAME" in environment:
+            environment["NUMBA_CACHE_DIR"] = str(kept)
+    return own[-turn:] + own[:-turn]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="module", params=range(len(SETTINGS)) if LONG else (0,))
 def processes(request):
-    with Processes(list_environments(request), module=MODULE) as opened:
+    with Processes(list_environments(request, request.param), module=MODULE) as opened:
         yield opened
 
 
 COMPUTE = """
 import hashlib
 import math
+import numba
 import numpy as np
-x = np.linspace(-3, 3, 5000).reshape(50, 100) ** 3
-of_libm = np.array([one ** 2 + math.exp(one / 30) for one in x.ravel().tolist()])
-for array in (x @ x.T, np.exp(x / 30), of_libm):
-    print(hashlib.sha256(array.tobytes()).hexdigest())
+numbers = [one / 777 for one in range(-2500, 2500)]
+x = np.array(numbers).reshape(50, 100)
+
+@numba.njit(fastmath=True)
+def add_up(array):
+    total = 0.0
+    for place in range(len(array)):
+        total += array[place] * array[place]
+    return total
+
+of_libm = [math.exp(one) for one in numbers], [one ** 2 for one in numbers]
+columns = x @ x.T, np.exp(x), of_libm, add_up(np.array(numbers))
+print(*(hashlib.sha256(np.array(column).tobytes()).hexdigest() for column in columns))
 """
+"""Products of BLAS; NumPy's exponentials; libm's, and squares, which are its ``pow``; a sum that Numba may reorder.
+
+All of numbers that come from one division, which is correctly rounded everywhere."""
+KNOBS = (
+    {"OPENBLAS_CORETYPE": "Nehalem"},
+    {"NPY_DISABLE_CPU_FEATURES": "X86_V3 X86_V4"},
+    {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA"},
+    {"NUMBA_CPU_NAME": "nehalem", "NUMBA_CPU_FEATURES": ""},
+)
+"""Of an old server, what each changes: one column of the four."""
 
 
-def test_the_settings_do_compute_differently(request):
-    found = [
-        subprocess.run(
-            [sys.executable, "-c", COMPUTE], env={**os.environ, **own}, capture_output=True, check=True, text=True
-        ).stdout.split()
-        for own in list_environments(request)
-    ]
-    products, exponentials, of_libm = (set(column) for column in zip(*found, strict=True))
-    assert len(products) == 4
-    assert len(exponentials) >= 2
-    assert len(of_libm) >= (2 if platform.libc_ver()[0] == "glibc" else 1)
+def compute(environment):
+    line, threads = [sys.executable, "-c", COMPUTE], dict.fromkeys(THREADS, "1")
+    environment = {**os.environ, **threads, **environment}
+    return subprocess.run(line, env=environment, capture_output=True, check=True, text=True).stdout.split()
+
+
+def test_every_setting_changes_what_it_is_for_and_nothing_else():
+    """Else a job could pass because no processor was another one."""
+    old, *others = [setting for setting in SETTINGS.values() if setting][:3]
+    assert {name: value for knob in KNOBS for name, value in knob.items()} == old
+    plain = compute({})
+    of_knobs, of_others = [compute(knob) for knob in KNOBS], [compute(setting) for setting in others]
+    for place, (knob, columns) in enumerate(zip(KNOBS, of_knobs, strict=True)):
+        if platform.libc_ver()[0] == "glibc" or "GLIBC_TUNABLES" not in knob:
+            assert [number for number, column in enumerate(columns) if column != plain[number]] == [place]
+    assert len({columns[0] for columns in (plain, of_knobs[0], *of_others)}) == len(SETTINGS)
 
 
 def make_tasks(path, seed, journals=None):
@@ -173,7 +150,7 @@ def make_tasks(path, seed, journals=None):
     return [task.encode() for task in tasks]
 
 
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("name", RUN)
 def test_parties_on_different_processors_end_with_one_result(name, processes, folder):
     path = folder / "job.toml"
     path.write_text(JOBS[name])

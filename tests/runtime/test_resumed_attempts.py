@@ -15,8 +15,8 @@ from cloister.privacy.samplers import ExactSampler
 from cloister.protocols.multiparty_lloyd.messages import CODEC, MaskedRound
 from cloister.runtime.resuming import Memory
 from tests.golden.tables import write_tables
-from tests.runtime.test_processors import JOBS, make_job
-from tests.runtime.test_resuming import Cast
+from tests.runtime.casts import Cast
+from tests.runtime.jobs import JOBS, make_job
 
 ALL = pack_members((1, 2, 3), 3)
 FOUR = (

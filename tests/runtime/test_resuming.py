@@ -1,32 +1,19 @@
-"""Every role of every family is killed at every step, at three instants, and goes on: one result, draw and charge.
+"""Every role of every family is killed at every step, at three instants, and goes on: one result, draw and charge."""
 
-The roles are those of `cloister.cli.role_process`, in this process: a kill throws a role away and opens it anew.
-"""
-
+import hashlib
 import os
 from collections import Counter
 
 import numpy as np
 import pytest
 
-from cloister.cli.role_process import RoleTask, open_role, read_report
-from cloister.crypto import make_entropy
 from cloister.errors import JournalError, RemoteProtocolError
-from cloister.jobfile import load_setup
 from cloister.privacy.samplers import ExactSampler
 from cloister.runtime import resuming
-from cloister.runtime.piped_role import _list_counts
 from cloister.runtime.resuming import Memory
 from tests.golden.tables import write_tables
-from tests.runtime.test_processors import JOBS
-
-KEY = bytes(range(32))
-INSTANTS = ("before", "inside", "after")
-"""Before a request is handled; after it was, when nothing is written yet; when it is written and nothing was sent."""
-
-
-class KilledError(BaseException):
-    """Stands for SIGKILL."""
+from tests.runtime.casts import KEY, Cast, ForkedCast, everybody
+from tests.runtime.jobs import JOBS, LONG, RUN
 
 
 @pytest.fixture(scope="module")
@@ -36,148 +23,101 @@ def folder(tmp_path_factory):
     return made
 
 
-class Cast:
-    """The roles of one session, in this process."""
-
-    def __init__(self, folder, journals, job, seed):
-        path = folder / "job.toml"
-        path.write_text(JOBS[job])
-        setup = load_setup(path)
-        shared = {"job": path.read_text(), "folder": str(folder), "seed": seed}
-        shared["session"] = make_entropy("session", seed=seed).bytes(16)
-        names = [None, *(party.name for party in setup.job.parties)]
-        self.tasks = []
-        for number, name in enumerate(names):
-            table = None if name is None else str(setup.own_side(name).data)
-            kept = {} if journals is None else {"journal": str(journals / str(number)), "journal_key": KEY}
-            self.tasks.append(RoleTask(**shared, party=name, data=table, **kept).encode())
-        self.opened = [open_role(task) for task in self.tasks]
-        self.directory = tuple(role.identity for role in self.opened[1:])
-        self.roles = [role.seat(self.directory) for role in self.opened]
-        self.kills = 0
-
-    def kill(self, number):
-        """Throw a role away, and open it anew; the others never notice."""
-        self.roles[number].close()
-        self.opened[number]._memory.close()
-        self.opened[number] = open_role(self.tasks[number])
-        assert self.opened[number].identity == (self.directory[number - 1] if number else b"")
-        self.roles[number] = self.opened[number].seat(self.directory)
-        self.kills += 1
-
-    def endpoint(self, number):
-        return self.roles[number].endpoint
-
-    def run(self, plan=lambda step, role: None, monkeypatch=None):
-        """Run the session; ``plan`` says of a step and a role at which instant it is killed in it, if it is."""
-        steps = 0
-        while not self.endpoint(0).finished:
-            frames = self.endpoint(0).frames()
-            for party, frame in frames.items():
-                self.endpoint(0).receive(party, self.ask(party, frame, plan(steps, party), monkeypatch))
-            if plan(steps, 0) is not None:
-                self.close_step(frames, plan(steps, 0), monkeypatch)
-            else:
-                self.endpoint(0).close_step()
-            steps += 1
-        outcome = _list_counts(self.endpoint(0).result)
-        reports = [read_report(role.find(outcome)) for role in self.roles[1:]]
-        for role in self.roles:
-            role.end()
-            role.close()
-        return reports, steps
-
-    def ask(self, party, frame, instant, monkeypatch):
-        if instant == "before":
-            self.kill(party)
-        if instant == "inside":
-            self.die_inside(lambda: self.endpoint(party).receive(frame), monkeypatch)
-            self.kill(party)
-        reply = self.endpoint(party).receive(frame)
-        if instant == "after":
-            self.kill(party)
-            assert self.endpoint(party).receive(frame) == reply
-        return reply
-
-    def close_step(self, frames, instant, monkeypatch):
-        """The coordinator is killed; whoever has answered it is asked again, and answers the same."""
-        if instant == "inside":
-            self.die_inside(self.endpoint(0).close_step, monkeypatch)
-        elif instant == "after":
-            self.endpoint(0).close_step()
-            following = {} if self.endpoint(0).finished else self.endpoint(0).frames()
-        self.kill(0)
-        if instant == "after":
-            assert ({} if self.endpoint(0).finished else self.endpoint(0).frames()) == following
-            return
-        assert self.endpoint(0).frames() == frames
-        for party, frame in frames.items():
-            self.endpoint(0).receive(party, self.endpoint(party).receive(frame))
-        self.endpoint(0).close_step()
-
-    @staticmethod
-    def die_inside(handle, monkeypatch):
-        def die(*args):
-            raise KilledError
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Memory, "finish", die)
-            with pytest.raises(KilledError):
-                handle()
-
-
-def everybody(turn):
-    """In each step every role is killed: in three turns, each at each instant."""
-    return lambda step, role: INSTANTS[(step + role + turn) % 3]
-
-
-DRAWING = [job for job, text in JOBS.items() if "[budget]" in text and "joint" not in text]
+NOISY = [job for job, text in JOBS.items() if "[budget]" in text]
+DRAWING = [job for job in NOISY if "joint" not in job]
 """Joint noise is drawn by nobody: it follows from keys."""
-IN_ONE_TURN = () if "CLOISTER_LONG" in os.environ else ("vertical", *DRAWING)
+IN_ONE_TURN = () if LONG else ("vertical", *DRAWING)
 """Each role at each step, at one instant; the others at all three. Those that draw noise are so without a seed, too."""
+KILLED = [(job, turn) for job in JOBS for turn in range(3)] if LONG else [("masked sums", 0), ("FastLloyd", 2)]
+"""By SIGKILL, in processes; with CLOISTER_LONG=1 every job at all instants."""
 
 
 @pytest.mark.parametrize(
-    ("job", "turn"), [(job, turn) for job in JOBS for turn in range(1 if job in IN_ONE_TURN else 3)]
+    ("job", "turn"), [(job, turn) for job in RUN for turn in range(1 if job in IN_ONE_TURN else 3)]
 )
-def test_every_role_is_killed_at_every_step_and_the_session_ends_as_it_does_without(
-    job, turn, folder, tmp_path, monkeypatch
-):
+def test_every_role_is_killed_at_every_step_and_the_session_ends_as_it_does_without(job, turn, folder, tmp_path):
     """Seeded: the same results, books and number of steps."""
-    undisturbed, steps = Cast(folder, None, job, seed=1).run()
     cast = Cast(folder, tmp_path, job, seed=1)
-    assert cast.run(everybody(turn), monkeypatch) == (undisturbed, steps)
-    assert cast.kills >= 2 * steps  # the coordinator, and whoever is asked
+    end_as_undisturbed(cast, job, turn, folder)
     assert list(tmp_path.iterdir()) == []  # the journals are wiped
 
 
+def end_as_undisturbed(cast, job, turn, folder):
+    undisturbed, steps = Cast(folder, None, job, seed=1).run()
+    assert cast.run(everybody(turn)) == (undisturbed, steps)
+    assert cast.kills >= 2 * steps  # the coordinator, and whoever is asked
+
+
 @pytest.mark.parametrize("turn", range(3))
-@pytest.mark.parametrize("job", DRAWING)
+@pytest.mark.parametrize("job", [job for job in RUN if job in DRAWING])
 def test_without_a_seed_every_noise_that_leaves_is_drawn_once(job, turn, folder, tmp_path, monkeypatch):
+    with Noise(tmp_path / "noise", monkeypatch) as noise:
+        draw_once(noise, Cast, job, turn, folder, tmp_path)
+
+
+class Noise:
+    """What is drawn, and what is written down and leaves afterwards, by whatever process."""
+
+    def __init__(self, path, monkeypatch):
+        self._log = os.open(path, os.O_CREAT | os.O_APPEND | os.O_RDWR)
+        real_draw, real_finish = ExactSampler.draw, Memory.finish
+
+        def draw(sampler, *args):
+            drawn = real_draw(sampler, *args)
+            self._note("drawn", drawn)
+            return drawn
+
+        def finish(memory, frames, answer):
+            for drawn in memory._noise:
+                self._note("sent", drawn)
+            real_finish(memory, frames, answer)
+
+        monkeypatch.setattr(ExactSampler, "draw", draw)
+        monkeypatch.setattr(Memory, "finish", finish)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        os.close(self._log)
+
+    def _note(self, what, drawn):
+        os.write(self._log, f"{what} {hashlib.sha256(np.asarray(drawn, np.int64).tobytes()).hexdigest()}\n".encode())
+
+    def take(self):
+        """How often each noise was drawn, and how often it was sent, since the last time."""
+        lines = os.pread(self._log, os.fstat(self._log).st_size, 0).decode().splitlines()
+        os.ftruncate(self._log, 0)
+        return [Counter(line.split()[1] for line in lines if line.startswith(what)) for what in ("drawn", "sent")]
+
+
+def draw_once(noise, kind, job, turn, folder, journals):
     """What was drawn on account of a request that was answered is never drawn again, nor charged again."""
-    drawn, sent = [], []
-    real_draw, real_finish = ExactSampler.draw, Memory.finish
-
-    def draw(self, *args):
-        drawn.append(real_draw(self, *args))
-        return drawn[-1]
-
-    def finish(self, frames, answer):  # what is written, and leaves afterwards
-        sent.extend(self._noise)
-        real_finish(self, frames, answer)
-
-    monkeypatch.setattr(ExactSampler, "draw", draw)
     undisturbed, _ = Cast(folder, None, job, seed=None).run()
-    needed = len(drawn)
+    needed = noise.take()[0].total()
     assert needed
-    drawn.clear()
-    monkeypatch.setattr(Memory, "finish", finish)
-    reports, _ = Cast(folder, tmp_path, job, seed=None).run(everybody(turn), monkeypatch)
+    cast = kind(folder, journals, job, seed=None)
+    with cast:
+        reports, steps = cast.run(everybody(turn))
     for report, other in zip(reports, undisturbed, strict=True):  # which rounds are idle may differ with the noise
         assert max(Counter(report.charged).values(), default=0) == max(Counter(other.charged).values(), default=0)
     assert all(report.centres == reports[0].centres is not None for report in reports)
-    assert len(sent) == needed
-    assert {id(noise) for noise in sent} <= {id(noise) for noise in drawn}  # else drawn inside a kill, and never seen
+    drawn, sent = noise.take()
+    assert sent.total() == needed
+    assert sent <= drawn  # what was drawn inside a kill was never seen
+    assert cast.kills >= 2 * steps
+
+
+@pytest.mark.parametrize(("job", "turn"), KILLED)
+def test_processes_that_are_killed_at_every_step_go_on_and_the_session_ends_as_it_does_without(
+    job, turn, folder, tmp_path, monkeypatch
+):
+    """Each role in a process of its own; a kill is SIGKILL."""
+    with ForkedCast(folder, tmp_path, job, seed=1) as cast:
+        end_as_undisturbed(cast, job, turn, folder)
+    if job in DRAWING:
+        with Noise(tmp_path / "noise", monkeypatch) as noise:
+            draw_once(noise, ForkedCast, job, turn, folder, tmp_path)
 
 
 # --- a role that would answer otherwise -------------------------------------------------------------------------------

@@ -76,6 +76,9 @@ _GREETING = ("tests/runtime/test_greeting.py",)
 _AGREED = ("tests/deployment/test_agreement.py",)
 _HUB = ("tests/runtime/remote/test_hub.py",)
 _PARTY_RUN = ("tests/deployment/test_party_run.py",)
+_OTHER_LIBRARY = ("tests/protocols/multiparty_lloyd/test_other_library.py",)
+_SHIFTED = ("tests/protocols/multiparty_lloyd/test_shifted_totals.py",)
+_NOTES = ("tests/protocols/guided_sums/test_notes.py",)
 
 
 def _seed_0(name: str, old: str) -> Named:
@@ -869,6 +872,48 @@ NAMED: tuple[Named, ...] = (
         "        if self.table.ids is not None and self.alignment is None:\n",
         "        if 0:\n",
         _PARTY_RUN,
+    ),
+    Named(
+        "other public parameters than the coordinator's",
+        "deployment/own_roles",
+        "        if start.agreed != session.protocol.digest(session.agreed):  # before anything is paid\n",
+        "        if False:\n",
+        _PARTY_RUN,
+    ),
+    Named(
+        "scales of noise rounded to the nearest",
+        "privacy/calibration",
+        "math.ldexp(math.ceil(math.ldexp(fraction, _AGREED_BITS)), ",
+        "math.ldexp(round(math.ldexp(fraction, _AGREED_BITS)), ",
+        _OTHER_LIBRARY,
+    ),
+    Named(
+        "exact sums that no records give are refused",
+        "protocols/multiparty_lloyd/party",
+        "            self.confined += not np.array_equal(exact, shaped)\n",
+        "            if (exact != shaped).any():\n                raise RemoteProtocolError('impossible sums.')\n",
+        _SHIFTED,
+    ),
+    Named(
+        "exact sums that no records give are taken as they are",
+        "protocols/multiparty_lloyd/party",
+        "            exact, shaped = shaped, rule.confine(shaped, members=members)\n",
+        "            exact = rule.confine(shaped, members=members)\n",
+        _SHIFTED,
+    ),
+    Named(
+        "missed rounds are not told",
+        "protocols/guided_sums/protocol",
+        "or len(set(sums)) < 2:",
+        "or sums:",
+        _NOTES,
+    ),
+    Named(
+        "a session with too few seats is asked, and paid for",
+        "runtime/remote/hub",
+        "        if endpoint.step == 0 and len(members) - len(missing) < members_min:\n",
+        "        if False:\n",
+        _AGREED,
     ),
     Named(
         "a log that tells what is wrong with a table",

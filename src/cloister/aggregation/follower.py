@@ -39,7 +39,7 @@ class Contributor(Protocol):
     def take(self, round_: int, total: IntArray, members: int) -> None:
         """Take the sum of a round over so many parties; given once per round, in order, none left out.
 
-        A sum that cannot be is refused with :class:`~cloister.errors.RemoteProtocolError`, before anything has changed.
+        It takes any sum, also one that cannot be: the coordinator can add what it likes, and sees what is refused.
         """
 
     def branch(self) -> Self:

@@ -154,8 +154,11 @@ class CoordinatorRun:
             role = seat_coordinator(session, entropy, sampler=self._make_sampler(memory))[0]
             return guard_coordinator(role, codec=codec, session=session.id, memory=memory)
 
-        agreed = session.protocol.digest(session.agreed)
-        await self._run_session(CLUSTERING, facts, seat, codec.limit_bytes, session.protocol.tell, agreed=agreed)
+        protocol, agreed = session.protocol, session.agreed
+        least, digest = protocol.members_min(agreed), protocol.digest(agreed)
+        await self._run_session(
+            CLUSTERING, facts, seat, codec.limit_bytes, protocol.tell, agreed=digest, members_min=least
+        )
         return find_protocol(self.setup.job).label_relay(self.setup.job, directory, public)
 
     async def _label(self, facts: Facts, labelling: Any) -> None:
@@ -177,6 +180,7 @@ class CoordinatorRun:
         tell: Callable[[Any], bytes],
         *,
         agreed: bytes = b"",
+        members_min: int = 1,
     ) -> RemoteRun:
         """Run one session, from its start to its confirmed end; after a kill, go on with it."""
         began_s, names = self.clock(), list_members(self.setup.job, kind)
@@ -193,7 +197,9 @@ class CoordinatorRun:
             for entry in self._recovered()
             if isinstance(entry, Confirmed) and entry.done.session == session
         }
-        run = await self.hub.run_session(start, endpoint, names, frame_bytes=frame_bytes, done=done)
+        run = await self.hub.run_session(
+            start, endpoint, names, frame_bytes=frame_bytes, done=done, members_min=members_min
+        )
         outcome = tell(run.result)
         await self.hub.finish_session(
             {

@@ -14,6 +14,22 @@ from cloister.privacy.units import Budget, Sensitivity
 
 SLACK = 1 + 1e-8  # how much more noise or less epsilon is aimed at than allowed: more than any rounding afterwards
 _SEARCH_RANGE = 2.0**200
+_AGREED_BITS = 24
+
+
+def round_for_all(derived: float) -> float:
+    """Round a positive number up to 24 significant bits, so that parties that derive it agree on it.
+
+    Scales follow from the budget through exponentials and powers, whose last bits differ from one library to another.
+    Of what is rounded so, two parties find different values only if a multiple of 2^-24 lies between theirs: with
+    differences of some units in the last place, one time in millions. They are refused then, before anything is paid.
+
+    Privacy
+    -------
+    A scale of noise only grows, and is charged as it is: releases cost at most what they did.
+    """
+    fraction, exponent = math.frexp(derived)
+    return math.ldexp(math.ceil(math.ldexp(fraction, _AGREED_BITS)), exponent - _AGREED_BITS)
 
 
 def rho_for(budget: Budget) -> float:

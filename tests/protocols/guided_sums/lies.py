@@ -12,7 +12,7 @@ from cloister.privacy.units import Budget, Unit
 from cloister.protocols.feddp.options import ExtraSteps, FeddpKnobs
 from cloister.protocols.feddp.pipeline import bind_server
 from cloister.protocols.feddp.settings import FeddpSettings
-from cloister.protocols.guided_sums.query import Ground
+from cloister.protocols.guided_sums.query import PublicValues
 from cloister.protocols.guided_sums.statements import Forms, Stated, Statements
 from cloister.protocols.synopsis.pipeline import run_synopsis
 from cloister.protocols.synopsis.settings import Knobs, Settings
@@ -56,7 +56,7 @@ def make_settings(family, unit):
 
 
 def make_forms(settings, points):
-    return Forms(Ground(settings=settings, points=points), [(slot.name, slot.kind) for slot in settings.slots])
+    return Forms(PublicValues(settings=settings, points=points), [(slot.name, slot.kind) for slot in settings.slots])
 
 
 def walk(settings, algorithm):

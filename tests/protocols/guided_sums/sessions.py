@@ -12,7 +12,7 @@ from cloister.privacy.release import NoiseDuty
 from cloister.protocols.guided_sums.agreement import Agreement
 from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession, Layout
 from cloister.protocols.guided_sums.coordinator import NoBooks
-from cloister.protocols.guided_sums.query import IDLE, Ground, pose
+from cloister.protocols.guided_sums.query import IDLE, PublicValues, pose
 from cloister.protocols.guided_sums.refinement import Offsets
 from cloister.protocols.guided_sums.statistics import Count
 from cloister.protocols.synopsis.questions import Grid
@@ -125,7 +125,7 @@ def count_thrice(settings, stream):
     }
     for number, slot in enumerate(settings.slots):
         if number in asked:
-            total = yield pose(Ground(settings=settings), slot.name, asked[number])
+            total = yield pose(PublicValues(settings=settings), slot.name, asked[number])
             counts.append(float(total[-1]))
         else:
             yield IDLE

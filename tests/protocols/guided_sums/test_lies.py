@@ -7,7 +7,7 @@ from msgspec import structs
 from cloister.errors import BudgetError, RemoteProtocolError, TooFewPartiesError
 from cloister.privacy.placement import Aggregator, Local, Shared
 from cloister.protocols.guided_sums.messages import Lead, Sign
-from cloister.protocols.guided_sums.query import Ground, Idle, pose
+from cloister.protocols.guided_sums.query import Idle, PublicValues, pose
 from cloister.protocols.guided_sums.refinement import Offsets, PackedGuide
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS, GuidedSettings
 from cloister.protocols.guided_sums.statements import Stated
@@ -277,7 +277,7 @@ def spend_all(settings, stream):
 
 def query_of(settings, query):
     question = structs.replace(query.question, share=BUDGET_UNITS // 3)
-    return pose(Ground(settings=settings), query.name, question)
+    return pose(PublicValues(settings=settings), query.name, question)
 
 
 def test_a_leader_may_spend_the_budget_as_it_likes_and_no_more(monkeypatch):
@@ -289,7 +289,7 @@ def test_a_leader_may_spend_the_budget_as_it_likes_and_no_more(monkeypatch):
     spent = [duty.charger.spent() for duty in session.duties.values()]
     assert all(0 < one.epsilon <= session.settings.budget.epsilon for one in spent)
     assert all(party._left >= 0 for party in parties)
-    monkeypatch.setattr(GuidedSettings, "purse", 2**70)  # mutant: nobody looks what is left
+    monkeypatch.setattr(GuidedSettings, "prices_most", 2**70)  # mutant: nobody looks what is left
     session = Session(split(POINTS[2], 3))
     parties = [session.party(1, algorithm=spend_all), session.party(2), session.party(3)]
     with told_to_owner(BudgetError):  # the books still do

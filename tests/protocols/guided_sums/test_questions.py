@@ -61,8 +61,8 @@ def check(family, unit, round_, question):
     if query is None:
         return False
     assert query.length <= public.slots[round_ - 1].length
-    assert query.l2_squared <= public.purse
-    assert query.l2_squared <= getattr(structs.asdict(question).get("question", question), "share", public.purse)
+    assert query.l2_squared <= public.prices_most
+    assert query.l2_squared <= getattr(structs.asdict(question).get("question", question), "share", public.prices_most)
     rows = make_rows(public.dimensions)
     with np.errstate(all="raise"):
         check_units(query, unit, rows)
@@ -187,7 +187,7 @@ def anything(*args, **options):
     """A check that is left out."""
 
 
-def unchecked_plane(self, ground, *, axes_most):
+def unchecked_plane(self, values, *, axes_most):
     origin, axes = (lies.numbers(array) for array in (self.origin, self.axes))
     return statistics.Subspace(origin=origin, axes=axes)
 
@@ -291,8 +291,8 @@ def test_a_price_that_the_question_says_is_caught(family, unit, monkeypatch):
     """Mutant: who asks says what it costs."""
     real = queries.pose
 
-    def cheap(ground, name, question):
-        query = real(ground, name, question)
+    def cheap(values, name, question):
+        query = real(values, name, question)
         return query if query.length == 0 else lies_cost(query)
 
     def lies_cost(query):

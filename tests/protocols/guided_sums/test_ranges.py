@@ -14,7 +14,7 @@ from cloister.protocols.feddp import questions as feddp
 from cloister.protocols.feddp.published_questions import ClusterSums
 from cloister.protocols.guided_sums import algorithm, statistics
 from cloister.protocols.guided_sums.algorithm import Result
-from cloister.protocols.guided_sums.query import Ground, Idle, Query, Question, pose
+from cloister.protocols.guided_sums.query import Idle, PublicValues, Query, Question, pose
 from cloister.protocols.guided_sums.refinement import Offsets
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS
 from cloister.protocols.guided_sums.statements import Forms
@@ -167,7 +167,7 @@ def make_result(**changes):
 
 def read_result(result):
     settings, _, points = lies.make_settings("feddp", R)
-    forms = Forms(Ground(settings=settings, points=points), [("result", Result)])
+    forms = Forms(PublicValues(settings=settings, points=points), [("result", Result)])
     return lies.make_statements(forms).open(1, lies.seal(1, encode(result), forms.lengths[0])).question
 
 
@@ -224,9 +224,9 @@ def test_a_query_costs_something_if_and_only_if_it_asks_for_numbers(length, pric
 
 
 def test_a_share_that_is_too_small_for_all_columns_is_refused_by_name():
-    ground = Ground(settings=prepare("direct", R)[0])
+    values = PublicValues(settings=prepare("direct", R)[0])
     with pytest.raises(ConfigError, match="the share of a question about columns must be at least 2; got 1"):
-        pose(ground, "columns", questions.Columns(share=1))
+        pose(values, "columns", questions.Columns(share=1))
 
 
 def test_shares_of_laplace_noise_are_not_rehearsed():

@@ -116,7 +116,8 @@ def test_pure_epsilon_with_laplace_noise():
 def test_a_large_delta_is_warned_about():
     warned = simulate(private_job(budget=Budget(epsilon=2.0, delta=0.1)), sources=PARTS).card
     assert any("publishes one record at random" in warning for warning in warned.warnings)
-    assert not simulate(private_job(), sources=PARTS).card.warnings
+    card = simulate(private_job(), sources=PARTS).card  # its centres may be mostly noise, or not
+    assert not any("publishes one record at random" in warning for warning in card.warnings)
 
 
 def with_ledgers(job, folder, **own):

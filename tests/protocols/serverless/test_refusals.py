@@ -18,7 +18,7 @@ from cloister.errors import DivergedError, LocalProtocolError, RemoteProtocolErr
 from cloister.protocols.serverless.messages import AddVector, BeginRound, DrawNoise, Opening, Passed, TakeOpenings
 from cloister.roles import Dropped
 from cloister.runtime import Fault, FaultKind
-from tests.protocols.serverless.sessions import FakeContributor, Recorder, SumSession, random_vectors
+from tests.protocols.serverless.sessions import Recorder, SumSession, random_vectors
 
 
 def flipped(raw):
@@ -254,22 +254,6 @@ def test_who_never_answers_properly_is_left_out():
     ask = generator.send({1: Dropped()})
     assert ask.requests[2].attempt == Attempt(1, 2, b"\x06")
     assert roles[2].handle(ask.requests[2])
-
-
-def test_a_sum_that_the_contributor_refuses_is_not_taken_and_can_come_again(monkeypatch):
-    session = SumSession(random_vectors(3, rounds=2))
-    roles, ask, generator = drive(session, OpenTotal)
-    ask = generator.send({number: roles[number].handle(request) for number, request in ask.requests.items()})
-
-    def refuse(self, round_, total, members):
-        raise RemoteProtocolError("no records could give this sum.")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(FakeContributor, "take", refuse)
-        with pytest.raises(RemoteProtocolError, match="no records"):
-            roles[1].handle(ask.requests[1])
-    assert isinstance(roles[1].handle(ask.requests[1]), Ready)
-    assert list(roles[1].contributor.totals) == [1]
 
 
 def test_a_contribution_of_another_length_is_our_own_mistake():

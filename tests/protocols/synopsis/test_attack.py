@@ -261,7 +261,7 @@ def test_a_budget_that_is_spent_more_than_once_is_refused_by_all_parties_and_by_
     take_the_whole_budget(monkeypatch)
     with pytest.raises(TooFewPartiesError):
         run_audit(make_job(knobs=MANY_ROUNDS), whole=True)
-    monkeypatch.setattr(GuidedSettings, "purse", 10**30)  # mutant: nobody looks what is left
+    monkeypatch.setattr(GuidedSettings, "prices_most", 10**30)  # mutant: nobody looks what is left
     with told_to_owner(BudgetError):
         run_audit(make_job(knobs=MANY_ROUNDS), whole=True)
 

@@ -11,6 +11,7 @@ from typing import Literal
 
 from cloister.errors import ConfigError
 from cloister.numeric import RING32, RingBits
+from cloister.privacy.calibration import round_for_all
 from cloister.privacy.placement import Aggregator, Placement
 from cloister.privacy.units import Budget, Sensitivity
 from cloister.protocols.fastlloyd.offsets import Offsets, measure_contribution
@@ -76,7 +77,8 @@ class SoundSettings:
     @property
     def later_radius(self) -> float:
         """The least radius of the second round."""
-        return _LATER_RADIUS * math.sqrt(self.dimensions) / float(self.clusters ** (1.0 / self.dimensions))
+        balls = float(self.clusters ** (1.0 / self.dimensions))
+        return round_for_all(_LATER_RADIUS * math.sqrt(self.dimensions) / balls)
 
     @property
     def radii(self) -> tuple[float, ...]:
@@ -86,9 +88,14 @@ class SoundSettings:
             return (min(self.radius, 2.0 * root),) * self.rounds
         later = self.later_radius
         return tuple(
-            max(_FIRST_RADIUS * root, later) if t == 0 else later * max(_RADIUS_DECAY ** (t - 1), _RADIUS_LEAST)
+            round_for_all(max(_FIRST_RADIUS * root, later) if t == 0 else later * self._shrink(t))
             for t in range(self.rounds)
         )
+
+    @staticmethod
+    def _shrink(round_: int) -> float:
+        """The factor of a radius after so many rounds."""
+        return max(float(_RADIUS_DECAY ** (round_ - 1)), _RADIUS_LEAST)
 
 
 def plan_fastlloyd(options: SoundSettings, budget: Budget, *, placement: Placement | None = None) -> NoisePlan:
@@ -108,7 +115,7 @@ def plan_fastlloyd(options: SoundSettings, budget: Budget, *, placement: Placeme
         radii=options.radii,
         scale=scale,
         count_weight=_weigh_count(options.dimensions, scale),
-        deviation=placement.total_variance(target) ** 0.5,
+        deviation=round_for_all(math.sqrt(placement.total_variance(target))),
         blur=0.0 if options.radius is not None else _BLUR * options.later_radius,
     )
     assert rule.sensitivity_of(1) == sensitivity

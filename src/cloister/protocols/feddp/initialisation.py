@@ -23,7 +23,7 @@ from cloister.protocols.feddp.questions import Weights, pack_places
 from cloister.protocols.feddp.server import ServerData
 from cloister.protocols.feddp.settings import WEIGHTS, FeddpSettings
 from cloister.protocols.guided_sums.postprocessing import estimate_counts, shrink_mean
-from cloister.protocols.guided_sums.query import Asking, Ground, pose
+from cloister.protocols.guided_sums.query import Asking, PublicValues, pose
 from cloister.protocols.guided_sums.statistics import Subspace, fix_signs, release_moments
 from cloister.records import FloatArray
 
@@ -111,7 +111,7 @@ def ask_weights(
         kept=None if kept is None else pack_places(kept, len(points)),
         plane=None if subspace is None else subspace.pack(),
     )
-    total = yield pose(Ground(settings=settings, points=points), name, question)
+    total = yield pose(PublicValues(settings=settings, points=points), name, question)
     noisy: FloatArray = total / isqrt(l2_squared)
     return noisy
 

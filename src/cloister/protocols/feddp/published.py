@@ -30,7 +30,7 @@ from cloister.protocols.feddp.server import ServerData
 from cloister.protocols.feddp.settings import FeddpSettings
 from cloister.protocols.guided_sums.agreement import release_of
 from cloister.protocols.guided_sums.algorithm import GuidedFinding, conclude
-from cloister.protocols.guided_sums.query import IDLE, Asking, Ground, Question, pose
+from cloister.protocols.guided_sums.query import IDLE, Asking, PublicValues, Question, pose
 from cloister.protocols.guided_sums.refinement import Refined
 from cloister.protocols.guided_sums.statistics import Plane, Subspace, fix_signs
 from cloister.records import IntArray
@@ -52,10 +52,10 @@ def run_published(settings: FeddpSettings, server: ServerData, stream: Stream) -
     Neighbours: one unit added or removed. Each question's bound is in `FeddpSettings.bounds`; all of them, and their
     noise, are fixed before the first (`list_plan`). docs/proofs/published-feddp.md.
     """
-    k, d, ground = settings.clusters, settings.dimensions, Ground(settings=settings, points=server.points)
+    k, d, public = settings.clusters, settings.dimensions, PublicValues(settings=settings, points=server.points)
 
     def ask(place: int, question: Question) -> Asking[IntArray]:
-        return (yield pose(ground, settings.slots[place].name, question))
+        return (yield pose(public, settings.slots[place].name, question))
 
     products = yield from ask(0, Products())
     matrix = np.zeros((d, d))

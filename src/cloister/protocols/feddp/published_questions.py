@@ -12,7 +12,7 @@ from cloister.numeric import find_reach
 from cloister.protocols.feddp.published_noise import Bounds
 from cloister.protocols.feddp.questions import points_of
 from cloister.protocols.feddp.server import ServerData
-from cloister.protocols.guided_sums.query import Form, Ground, Question, clip_client, largest_array, take_points
+from cloister.protocols.guided_sums.query import Form, PublicValues, Question, clip_client, largest_array, take_points
 from cloister.protocols.guided_sums.statistics import UNITS, Plane, Subspace, count_offsets, measure_lengths
 from cloister.records import FloatArray, IntArray, Records, iterate_chunks
 from cloister.wire import Array
@@ -32,15 +32,15 @@ class Products(Question, frozen=True):
     Its squared norm for one record is at most |z|^4 <= LENGTH^4; a client's is clipped to ``products_l2``.
     """
 
-    def form(self, ground: Ground) -> Form:
+    def form(self, public: PublicValues) -> Form:
         """Measure."""
-        settings = ground.settings
+        settings = public.settings
         d, bounds = settings.dimensions, settings.bounds
-        measure = _measure_products(_shorten_on(ground), d, bounds, whole=settings.client_level)
+        measure = _measure_products(_shorten_on(public), d, bounds, whole=settings.client_level)
         return Form(length=d * (d + 1) // 2, l2_squared=bounds.products_l2**2, measure=measure, bounds_clients=True)
 
     @classmethod
-    def largest(cls, ground: Ground) -> Self:
+    def largest(cls, public: PublicValues) -> Self:
         """Return it: there is but one."""
         return cls()
 
@@ -55,19 +55,19 @@ class PointWeights(Question, frozen=True, kw_only=True):
 
     plane: Plane
 
-    def form(self, ground: Ground) -> Form:
+    def form(self, public: PublicValues) -> Form:
         """Count."""
-        settings = ground.settings
+        settings = public.settings
         most = settings.bounds.weights_l1
-        subspace = self.plane.unpack(ground, axes_most=settings.axes_most)
-        places = subspace.project(points_of(ground))
+        subspace = self.plane.unpack(public, axes_most=settings.axes_most)
+        places = subspace.project(points_of(public))
         measure = _measure_counts(make_labels(subspace, places), len(places), most, whole=settings.client_level)
         return Form(length=len(places), l2_squared=most**2, l1=most, measure=measure, bounds_clients=True)
 
     @classmethod
-    def largest(cls, ground: Ground) -> Self:
+    def largest(cls, public: PublicValues) -> Self:
         """Return the longest."""
-        return cls(plane=Plane.largest(ground, ground.settings.axes_most))
+        return cls(plane=Plane.largest(public, public.settings.axes_most))
 
 
 class Assignment(Question, frozen=True, kw_only=True):
@@ -76,21 +76,21 @@ class Assignment(Question, frozen=True, kw_only=True):
     centres: Array
     plane: Plane | None
 
-    def make_labels(self, ground: Ground) -> Labels:
+    def make_labels(self, public: PublicValues) -> Labels:
         """Check the range, and return which centre records join."""
-        settings = ground.settings
+        settings = public.settings
         subspace, m = None, settings.dimensions
         if self.plane is not None:
-            subspace = self.plane.unpack(ground, axes_most=settings.axes_most)
+            subspace = self.plane.unpack(public, axes_most=settings.axes_most)
             m = subspace.axes.shape[1]
-        most = 1.0 if subspace is None else ground.reach
+        most = 1.0 if subspace is None else public.reach
         return make_labels(subspace, take_points("centres", self.centres, settings.clusters, m, most=most))
 
     @classmethod
-    def largest(cls, ground: Ground) -> Self:
+    def largest(cls, public: PublicValues) -> Self:
         """Return the longest."""
-        settings = ground.settings
-        plane = Plane.largest(ground, settings.axes_most)
+        settings = public.settings
+        plane = Plane.largest(public, settings.axes_most)
         return cls(centres=largest_array(settings.clusters, settings.dimensions), plane=plane)
 
 
@@ -102,11 +102,11 @@ class ClusterSums(Assignment, frozen=True, kw_only=True):
     A record adds a vector no longer than LENGTH to one sum; a client's means are clipped to ``sums_l2``.
     """
 
-    def form(self, ground: Ground) -> Form:
+    def form(self, public: PublicValues) -> Form:
         """Sum up."""
-        settings, bounds = ground.settings, ground.settings.bounds
-        k, label, whole = settings.clusters, self.make_labels(ground), settings.client_level
-        measure = _measure_sums(_shorten_on(ground), label, k, bounds, whole=whole)
+        settings, bounds = public.settings, public.settings.bounds
+        k, label, whole = settings.clusters, self.make_labels(public), settings.client_level
+        measure = _measure_sums(_shorten_on(public), label, k, bounds, whole=whole)
         length = k * settings.dimensions
         return Form(length=length, l2_squared=bounds.sums_l2**2, measure=measure, bounds_clients=True)
 
@@ -119,15 +119,15 @@ class ClusterCounts(Assignment, frozen=True, kw_only=True):
     A record adds 1 to one entry; a client at most 1 to each of ``counts_l1``.
     """
 
-    def form(self, ground: Ground) -> Form:
+    def form(self, public: PublicValues) -> Form:
         """Count."""
-        settings, most = ground.settings, ground.settings.bounds.counts_l1
-        measure = _measure_members(self.make_labels(ground), settings.clusters, whole=settings.client_level)
+        settings, most = public.settings, public.settings.bounds.counts_l1
+        measure = _measure_members(self.make_labels(public), settings.clusters, whole=settings.client_level)
         return Form(length=settings.clusters, l2_squared=most**2, l1=most, measure=measure, bounds_clients=True)
 
 
-def _shorten_on(ground: Ground) -> Shorten:
-    return _make_shorten(ServerData(points=points_of(ground)).longest, ground.settings.dimensions)
+def _shorten_on(public: PublicValues) -> Shorten:
+    return _make_shorten(ServerData(points=points_of(public)).longest, public.settings.dimensions)
 
 
 def _make_shorten(radius: float, d: int) -> Shorten:

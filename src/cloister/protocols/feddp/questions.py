@@ -20,7 +20,7 @@ from cloister.protocols.guided_sums.query import (
     LENGTH_MOST,
     SHARE_MOST,
     Form,
-    Ground,
+    PublicValues,
     Question,
     Share,
     count_rows,
@@ -38,10 +38,10 @@ SHIFT_MOST = LENGTH_MOST
 """How far a group of points may be moved before all of them are brought nearer again."""
 
 
-def points_of(ground: Ground) -> FloatArray:
+def points_of(public: PublicValues) -> FloatArray:
     """Return the server's points."""
-    assert ground.points is not None  # `Feddp.agree` has them
-    return ground.points
+    assert public.points is not None  # `Feddp.agree` has them
+    return public.points
 
 
 class Weights(Question, frozen=True, kw_only=True):
@@ -58,10 +58,10 @@ class Weights(Question, frozen=True, kw_only=True):
     """Which of the points, one bit for each; None for all."""
     plane: Plane | None
 
-    def form(self, ground: Ground) -> Form:
+    def form(self, public: PublicValues) -> Form:
         """Count."""
-        points, height = self._choose(points_of(ground)), isqrt(self.share)
-        subspace = None if self.plane is None else self.plane.unpack(ground, axes_most=ground.settings.axes_most)
+        points, height = self._choose(points_of(public)), isqrt(self.share)
+        subspace = None if self.plane is None else self.plane.unpack(public, axes_most=public.settings.axes_most)
         places = points if subspace is None else subspace.project(points)
 
         def measure(party: Records) -> IntArray:
@@ -80,10 +80,10 @@ class Weights(Question, frozen=True, kw_only=True):
         return np.ascontiguousarray(points[kept[: len(points)].astype(bool)])
 
     @classmethod
-    def largest(cls, ground: Ground) -> Self:
+    def largest(cls, public: PublicValues) -> Self:
         """Return the longest."""
-        kept = bytes((len(points_of(ground)) + 7) // 8) if ground.settings.may_drop_points else None
-        return cls(share=SHARE_MOST, kept=kept, plane=Plane.largest(ground, ground.settings.axes_most))
+        kept = bytes((len(points_of(public)) + 7) // 8) if public.settings.may_drop_points else None
+        return cls(share=SHARE_MOST, kept=kept, plane=Plane.largest(public, public.settings.axes_most))
 
 
 def pack_places(places: NDArray[np.intp], points: int) -> bytes:
@@ -157,11 +157,11 @@ class PackedMove(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tru
     shifts: Array
     scale: float
 
-    def unpack(self, ground: Ground) -> Relocation:
+    def unpack(self, public: PublicValues) -> Relocation:
         """Check the range: a record must have somewhere to go."""
-        server = points_of(ground)
-        count = count_rows("groups", self.shifts, ground.settings.groups_most)
-        shifts = take_points("shifts", self.shifts, count, ground.settings.dimensions, most=SHIFT_MOST)
+        server = points_of(public)
+        count = count_rows("groups", self.shifts, public.settings.groups_most)
+        shifts = take_points("shifts", self.shifts, count, public.settings.dimensions, most=SHIFT_MOST)
         groups: NDArray[np.int32] = self.groups.to_numpy(np.int32, len(server)).copy()
         fits = bool(((groups >= -1) & (groups < count)).all() and (groups >= 0).any())
         require(fits, "a question's groups", f"from -1 to {count - 1}, not all -1", "others")
@@ -197,12 +197,12 @@ class Moved(Question, frozen=True, kw_only=True):
     inner: ClassVar[type[Question]]
     move: PackedMove
 
-    def form(self, ground: Ground) -> Form:
-        """Move the ground, and measure there."""
-        relocation = self.move.unpack(ground)
+    def form(self, public: PublicValues) -> Form:
+        """Move the points, and measure there."""
+        relocation = self.move.unpack(public)
         moved = (relocation.server + relocation.group_shifts[relocation.groups]) * relocation.scale
         question: Question = self.question  # type: ignore[attr-defined]  # each kind has one
-        form = question.form(Ground(settings=ground.settings, points=moved))
+        form = question.form(PublicValues(settings=public.settings, points=moved))
 
         def measure(party: Records) -> IntArray:
             return form.measure(MovedRecords(party, relocation))
@@ -210,12 +210,12 @@ class Moved(Question, frozen=True, kw_only=True):
         return Form(length=form.length, l2_squared=form.l2_squared, measure=measure)
 
     @classmethod
-    def largest(cls, ground: Ground) -> Self:
+    def largest(cls, public: PublicValues) -> Self:
         """Return the longest."""
-        d, most = ground.settings.dimensions, ground.settings.groups_most
-        groups = largest_array(len(points_of(ground)), dtype=np.int32)
+        d, most = public.settings.dimensions, public.settings.groups_most
+        groups = largest_array(len(points_of(public)), dtype=np.int32)
         move = PackedMove(groups=groups, shifts=largest_array(most, d), scale=LENGTH_MOST)
-        return cls(move=move, question=cls.inner.largest(ground))  # type: ignore[call-arg]
+        return cls(move=move, question=cls.inner.largest(public))  # type: ignore[call-arg]
 
 
 class MovedMoments(Moved, frozen=True, kw_only=True):

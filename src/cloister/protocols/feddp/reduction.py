@@ -27,7 +27,7 @@ from cloister.protocols.feddp.initialisation import ask_weights
 from cloister.protocols.feddp.options import Separation
 from cloister.protocols.feddp.questions import MOVED, Relocation, Weights, pack_places
 from cloister.protocols.feddp.settings import GAP, NEAR, FeddpSettings, count_simplify_rounds
-from cloister.protocols.guided_sums.query import IDLE, Asking, Ground, Idle, Query, pose
+from cloister.protocols.guided_sums.query import IDLE, Asking, Idle, PublicValues, Query, pose
 from cloister.protocols.guided_sums.statistics import Subspace
 from cloister.records import FloatArray
 
@@ -47,7 +47,7 @@ def ask_moved(settings: FeddpSettings, relocation: Relocation, query: Query) -> 
             kept = kept[np.flatnonzero(bits)]
         question = structs.replace(question, kept=pack_places(kept, len(relocation.server)))
     moved = MOVED[type(question)](move=relocation.pack(), question=question)  # type: ignore[call-arg]
-    return pose(Ground(settings=settings, points=relocation.server), query.name, moved)
+    return pose(PublicValues(settings=settings, points=relocation.server), query.name, moved)
 
 
 def find_relocation(

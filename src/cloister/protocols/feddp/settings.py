@@ -123,10 +123,10 @@ class FeddpSettings(GuidedSettings):
         return super().contribution_most if self.variant == "tight" else self.bounds.products_l2
 
     @property
-    def purse(self) -> int:
+    def prices_most(self) -> int:
         """What the prices of all questions may add up to; as published, they are fixed."""
         if self.variant == "tight":
-            return super().purse
+            return super().prices_most
         bounds = self.bounds
         step = bounds.sums_l2**2 + bounds.counts_l1**2
         return bounds.products_l2**2 + bounds.weights_l1**2 + self.rounds * step

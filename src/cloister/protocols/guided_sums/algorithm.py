@@ -30,8 +30,8 @@ from cloister.protocols.guided_sums.query import (
     NOTHING,
     Asking,
     Form,
-    Ground,
     Idle,
+    PublicValues,
     Question,
     count_rows,
     largest_array,
@@ -124,9 +124,9 @@ class Result(Question, frozen=True, kw_only=True):
         arrays = {name: Array.of(numbers[name]) for name in ("centres", "centre_noise")}
         return cls(**numbers | arrays)
 
-    def read(self, ground: Ground) -> GuidedFinding:
+    def read(self, public: PublicValues) -> GuidedFinding:
         """Check the range and return the finding."""
-        settings = ground.settings
+        settings = public.settings
         k = count_rows("centres", self.centres, settings.clusters)
         centres = take_points("centres", self.centres, k, settings.dimensions)
         noise = take_points("noise", self.centre_noise, k, settings.dimensions)
@@ -138,22 +138,22 @@ class Result(Question, frozen=True, kw_only=True):
         kept = {name: getattr(self, name) for name in self.__struct_fields__}
         return GuidedFinding(**kept | {"centres": centres, "centre_noise": noise})
 
-    def form(self, ground: Ground) -> Form:
+    def form(self, public: PublicValues) -> Form:
         """Check it; nothing is measured."""
-        self.read(ground)
+        self.read(public)
         return NOTHING
 
     @classmethod
-    def largest(cls, ground: Ground) -> Self:
+    def largest(cls, public: PublicValues) -> Self:
         """Return the longest."""
-        k, d = ground.settings.clusters, ground.settings.dimensions
+        k, d = public.settings.clusters, public.settings.dimensions
         tried = KChoice(k=2**32, loss=LENGTH_MOST, score=LENGTH_MOST)
         return cls(
             centres=largest_array(k, d),
             centre_noise=largest_array(k, d),
             sizes=Sizes(unit="records", clusters=(0.0,) * k, noise=(0.0,) * k, total=0.0, total_noise=0.0),
             rounds=2**31 - 1,
-            curve=(tried,) * (k if getattr(ground.settings, "choose_k", False) else 0),
+            curve=(tried,) * (k if getattr(public.settings, "choose_k", False) else 0),
             layout=Layout(route="projected", cells=2**31 - 1, axes=2**31 - 1),
         )
 
@@ -186,9 +186,9 @@ class GuidedSession(Generic[Settings]):
     @cached_property
     def forms(self) -> Forms:
         """What may be asked in each round, and in how many bytes; parties of one process share it."""
-        ground = Ground(settings=self.agreement.settings, points=self.points)
+        public = PublicValues(settings=self.agreement.settings, points=self.points)
         slots = [(slot.name, slot.kind or Idle) for slot in self.agreement.slots]
-        return Forms(ground, (*slots, ("result", Result)))
+        return Forms(public, (*slots, ("result", Result)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

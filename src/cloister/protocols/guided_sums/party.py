@@ -53,7 +53,7 @@ class GuidedParty:
         agreement: Agreement[Any] = agreed.agreement
         self._seat, self._agreed, self._agreement, self._records, self._duty = seat, agreed, agreement, records, duty
         self._introduction = Introduction(seat=seat, terms=agreement.sums)
-        self._left = agreement.settings.purse  # for all questions that are still to come
+        self._left = agreement.settings.prices_most  # for all questions that are still to come
         self._answered = 0  # the last round answered
         self._link = first_link(agreement.digest, seat.session)  # the chain's, of that round
         self._leader: Leader | None = None
@@ -215,7 +215,7 @@ class GuidedParty:
             raise RemoteProtocolError("a result is signed once; another one came.")
         self._check_link(round_, request.link)
         question = self._statements.open(round_, request.stated).question
-        self._result = question.read(self._agreed.forms.ground) if isinstance(question, Result) else None
+        self._result = question.read(self._agreed.forms.public) if isinstance(question, Result) else None
         self._answered, self._link = round_, next_link(request.link, round_, request.stated)
         return Signed(self._statements.sign_result(self._link, self._seat.identity))
 

@@ -89,6 +89,10 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
         """That of the agreement."""
         return agreed.agreement.digest
 
+    def members_min(self, agreed: GuidedSession[Settings]) -> int:
+        """A sum's quorum."""
+        return agreed.agreement.sums.members_min
+
     def leakage(self, agreed: GuidedSession[Settings]) -> LeakageTable:
         """Who learns what; whom it withstands depends on who adds the noise."""
         return make_leakage(self.source, self.totals, agreed.agreement)
@@ -125,10 +129,11 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
         agreement, settings = agreed.agreement, agreed.agreement.settings
         assert make_card is not None  # a job of guided sums has a budget
         card = make_card(_describe_run(settings, finding.details, outcome, remedy=self.remedy))
+        notes = self.list_notes(settings, finding.details, idle=len(settings.slots) - len(card.releases))
         return Explanation(
             leakage=self.leakage(agreed),
             public=self.public,
-            notes=self.list_notes(settings, finding.details, idle=len(settings.slots) - len(card.releases)),
+            notes=(*notes, *_note_absent(job, settings, outcome)),
             card=card,
             ring_bits=agreement.ring.bits,
         )
@@ -171,6 +176,19 @@ def note_declared(settings: GuidedSettings) -> tuple[str, ...]:
     if settings.records is None:
         return ()
     return (f"The number of records, {settings.records:,}, was declared public by the job: it is not hidden.",)
+
+
+def _note_absent(job: Job, settings: GuidedSettings, outcome: GuidedOutcome) -> tuple[str, ...]:
+    """Say who was in some sums and not in others; with a sample of the parties nobody is in all."""
+    sums = outcome.members[: outcome.rounds]
+    if settings.sample_size < settings.parties or len(set(sums)) < 2:
+        return ()
+    counts = {party.name: sum(number in members for members in sums) for number, party in enumerate(job.parties, 1)}
+    absent = ", ".join(f"{name} {len(sums) - count}" for name, count in counts.items() if count < len(sums))
+    return (
+        f"Sizes and centres are not of the same records, as parties missed some of {len(sums)} rounds ({absent}): each "
+        "round's sums are of those who were there.",
+    )
 
 
 def _describe_run(

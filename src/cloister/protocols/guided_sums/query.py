@@ -40,7 +40,7 @@ LENGTH_LEAST, LENGTH_MOST = 1e-9, 1e9
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Ground:
+class PublicValues:
     """The public values that a question is asked on.
 
     Parameters
@@ -88,12 +88,12 @@ class Form:
 class Question(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=1):
     """One kind of question. A slot takes questions of one kind, and `Idle`."""
 
-    def form(self, ground: Ground) -> Form:
+    def form(self, public: PublicValues) -> Form:
         """Check the range and derive the rest; raises `ConfigError` or `RemoteProtocolError` for what is out of it."""
         raise NotImplementedError
 
     @classmethod
-    def largest(cls, ground: Ground) -> Self:
+    def largest(cls, public: PublicValues) -> Self:
         """Return a question that takes as many bytes as any of this kind can; it need not be in range."""
         raise NotImplementedError
 
@@ -135,7 +135,7 @@ class Query:
         return Sensitivity(l1=l1, l2_squared=self.l2_squared)
 
 
-def pose(ground: Ground, name: str, question: Question) -> Query:
+def pose(public: PublicValues, name: str, question: Question) -> Query:
     """Return what follows from a question: the same for whoever asks it and for whoever answers.
 
     Privacy
@@ -144,9 +144,9 @@ def pose(ground: Ground, name: str, question: Question) -> Query:
     say. Sensitivity: the kind's bound for a record; for a client its whole answer is scaled by `bound_client`, whose
     lemma is asked for (`find_reach`) before anything is measured. docs/proofs/synopsis.md.
     """
-    form = question.form(ground)
+    form = question.form(public)
     measure = form.measure
-    if ground.settings.client_level and form.length > 0 and not form.bounds_clients:
+    if public.settings.client_level and form.length > 0 and not form.bounds_clients:
         find_reach(isqrt(form.l2_squared), form.length)
 
         def measure(records: Records) -> IntArray:
@@ -167,12 +167,12 @@ NOTHING = Form(length=0, l2_squared=0, measure=_measure_nothing)
 class Idle(Question, frozen=True, tag=0):
     """A round that is not needed: it costs nothing, and looks to the coordinator like any other."""
 
-    def form(self, ground: Ground) -> Form:
+    def form(self, public: PublicValues) -> Form:
         """Nothing is measured."""
         return NOTHING
 
     @classmethod
-    def largest(cls, ground: Ground) -> Self:
+    def largest(cls, public: PublicValues) -> Self:
         """Return it."""
         return cls()
 

@@ -29,7 +29,7 @@ from cloister.protocols.guided_sums.query import (
     SHARE_MOST,
     Asking,
     Form,
-    Ground,
+    PublicValues,
     Question,
     Share,
     count_rows,
@@ -106,24 +106,24 @@ class PackedGuide(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
     places: Array | None
     radius: float
 
-    def make_join(self, ground: Ground, centres: FloatArray) -> Join:
+    def make_join(self, public: PublicValues, centres: FloatArray) -> Join:
         """Check the range, and return which centre a record joins."""
-        settings = ground.settings
-        subspace = self.plane.unpack(ground, axes_most=settings.axes_most)
+        settings = public.settings
+        subspace = self.plane.unpack(public, axes_most=settings.axes_most)
         require_length("width", self.radius)
         places = np.zeros((0, 0))
         if self.places is not None:
             shape = (len(centres), subspace.axes.shape[1])
-            places = take_points("places", self.places, *shape, most=ground.reach)
+            places = take_points("places", self.places, *shape, most=public.reach)
         guide = Guide(subspace=subspace, places=places, radius=self.radius, clear=settings.clear)
         return guide.make_join(centres, first=self.places is not None)
 
     @classmethod
-    def largest(cls, ground: Ground) -> PackedGuide:
+    def largest(cls, public: PublicValues) -> PackedGuide:
         """Return the longest."""
-        settings = ground.settings
+        settings = public.settings
         return cls(
-            plane=Plane.largest(ground, settings.axes_most),
+            plane=Plane.largest(public, settings.axes_most),
             places=largest_array(settings.clusters, settings.axes_most),
             radius=LENGTH_MOST,
         )
@@ -209,14 +209,14 @@ class Offsets(Question, frozen=True, kw_only=True):
     radii: Array
     guide: PackedGuide | None = None
 
-    def form(self, ground: Ground) -> Form:
+    def form(self, public: PublicValues) -> Form:
         """Sum up."""
-        settings, d = ground.settings, ground.settings.dimensions
+        settings, d = public.settings, public.settings.dimensions
         k = count_rows("centres", self.centres, settings.clusters)
         centres, radii = take_points("centres", self.centres, k, d), take_lengths("radii", self.radii, k)
         scale, weight = split_share(self.share, client_level=settings.client_level)
         find_reach(scale, d)
-        join = None if self.guide is None else self.guide.make_join(ground, centres)
+        join = None if self.guide is None else self.guide.make_join(public, centres)
 
         def measure(party: Records) -> IntArray:
             return sum_offsets(party, centres, radii, scale=scale, weight=weight, join=join).ravel()
@@ -224,14 +224,14 @@ class Offsets(Question, frozen=True, kw_only=True):
         return Form(length=k * (d + 2), l2_squared=scale**2 + 2 * weight**2, measure=measure)
 
     @classmethod
-    def largest(cls, ground: Ground) -> Self:
+    def largest(cls, public: PublicValues) -> Self:
         """Return the longest."""
-        settings = ground.settings
+        settings = public.settings
         return cls(
             share=SHARE_MOST,
             centres=largest_array(settings.clusters, settings.dimensions),
             radii=largest_array(settings.clusters),
-            guide=PackedGuide.largest(ground) if settings.axes_most else None,
+            guide=PackedGuide.largest(public) if settings.axes_most else None,
         )
 
 
@@ -286,7 +286,7 @@ def refine_centres(
             radii=Array.of(radii),
             guide=None if guide is None else guide.pack(first=t == 0),
         )
-        total = yield pose(Ground(settings=settings), f"Lloyd round {t + 1}", question)
+        total = yield pose(PublicValues(settings=settings), f"Lloyd round {t + 1}", question)
         released = total.reshape(k, d + 2)
         counted, count_variances = released[:, -1] / weight, np.full(k, count_std**2)
         if t == 0:  # the histogram has counted them too

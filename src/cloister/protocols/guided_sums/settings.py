@@ -132,7 +132,7 @@ class GuidedSettings(ABC):
         return float(self.placement.total_variance(self.target) ** 0.5)
 
     @property
-    def purse(self) -> int:
+    def prices_most(self) -> int:
         """What the prices of all questions may add up to, in squared integers, whoever chooses them."""
         return BUDGET_UNITS
 

@@ -26,7 +26,7 @@ from cloister.crypto.sealing import TAG_BYTES, open_keyed, seal_keyed
 from cloister.crypto.stream import Context, encode_context
 from cloister.errors import CloisterError, LocalProtocolError, RemoteProtocolError
 from cloister.protocol import RESULT_VOTE
-from cloister.protocols.guided_sums.query import Ground, Idle, Query, Question, pose
+from cloister.protocols.guided_sums.query import Idle, PublicValues, Query, Question, pose
 from cloister.roles import PartyNumber, Seat
 
 SALT_BYTES, LINK_BYTES, _LENGTH_BYTES = 16, 32, 4
@@ -46,14 +46,14 @@ class Forms:
 
     Parameters
     ----------
-    ground
+    public
         Public values.
     slots
         The name and the kind of question of each round, the result's last.
     """
 
-    def __init__(self, ground: Ground, slots: Sequence[tuple[str, type[Question]]]) -> None:
-        self.ground = ground
+    def __init__(self, public: PublicValues, slots: Sequence[tuple[str, type[Question]]]) -> None:
+        self.public = public
         self._slots = tuple(slots)
         self._decoders = [msgspec.msgpack.Decoder(Idle | kind) for _, kind in slots]
         self.read = lru_cache(maxsize=2)(self._read)  # once for all parties of a process
@@ -62,7 +62,7 @@ class Forms:
     def lengths(self) -> tuple[int, ...]:
         """Bytes of each round's question: of the longest that its kind knows."""
         encode = msgspec.msgpack.encode
-        return tuple(_LENGTH_BYTES + len(encode(kind.largest(self.ground))) for _, kind in self._slots)
+        return tuple(_LENGTH_BYTES + len(encode(kind.largest(self.public))) for _, kind in self._slots)
 
     def write(self, round_: int, question: Question) -> bytes:
         """Return a question in as many bytes as every question of its round has."""
@@ -89,7 +89,7 @@ class Forms:
             raise RemoteProtocolError(
                 f"a question must be {kind.__name__} or none; it is not ({type(error).__name__})."
             ) from None
-        return pose(self.ground, name, question)
+        return pose(self.public, name, question)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from cloister.protocols.guided_sums.query import (
     SHARE_MOST,
     Asking,
     Form,
-    Ground,
+    PublicValues,
     Question,
     Share,
     largest_array,
@@ -88,9 +88,9 @@ class Plane(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, kw
     origin: Array
     axes: Array
 
-    def unpack(self, ground: Ground, *, axes_most: int) -> Subspace:
+    def unpack(self, public: PublicValues, *, axes_most: int) -> Subspace:
         """Check the range: an axis that is longer than 1 would make a record's coordinates depend on other records."""
-        d = ground.settings.dimensions
+        d = public.settings.dimensions
         origin = take_points("origin", self.origin, d)
         m = self.axes.shape[-1] if len(self.axes.shape) == 2 else 0
         require(1 <= m <= axes_most, "the number of a question's axes", f"from 1 to {axes_most}", m)
@@ -100,9 +100,9 @@ class Plane(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, kw
         return Subspace(origin=origin, axes=axes)
 
     @classmethod
-    def largest(cls, ground: Ground, axes_most: int) -> Plane:
+    def largest(cls, public: PublicValues, axes_most: int) -> Plane:
         """Return one that takes as many bytes as any with so many axes."""
-        d = ground.settings.dimensions
+        d = public.settings.dimensions
         return cls(origin=largest_array(d), axes=largest_array(d, axes_most))
 
 
@@ -161,7 +161,7 @@ class Count(Question, frozen=True, kw_only=True):
 
     share: Share
 
-    def form(self, ground: Ground) -> Form:
+    def form(self, public: PublicValues) -> Form:
         """Count."""
         height = isqrt(self.share)
 
@@ -171,7 +171,7 @@ class Count(Question, frozen=True, kw_only=True):
         return Form(length=1, l2_squared=height**2, measure=measure)
 
     @classmethod
-    def largest(cls, ground: Ground) -> Self:
+    def largest(cls, public: PublicValues) -> Self:
         """Return the longest."""
         return cls(share=SHARE_MOST)
 
@@ -183,7 +183,7 @@ def count_records(settings: GuidedSettings, *, l2_squared: int) -> Asking[Number
     -------
     As `Count`.
     """
-    total = yield pose(Ground(settings=settings), "number of records", Count(share=l2_squared))
+    total = yield pose(PublicValues(settings=settings), "number of records", Count(share=l2_squared))
     height = isqrt(l2_squared)
     return NumberOfRecords(estimate=max(1.0, float(total[0]) / height), noise=settings.noise_std / height)
 
@@ -200,7 +200,7 @@ class Sizes(Question, frozen=True, kw_only=True):
 
     share: Share
 
-    def form(self, ground: Ground) -> Form:
+    def form(self, public: PublicValues) -> Form:
         """Vote."""
         height = isqrt(self.share)
 
@@ -216,7 +216,7 @@ class Sizes(Question, frozen=True, kw_only=True):
         return Form(length=SIZE_BINS, l2_squared=height**2, measure=measure, bounds_clients=True)
 
     @classmethod
-    def largest(cls, ground: Ground) -> Self:
+    def largest(cls, public: PublicValues) -> Self:
         """Return the longest."""
         return cls(share=SHARE_MOST)
 
@@ -228,7 +228,7 @@ def release_sizes(settings: GuidedSettings, *, l2_squared: int) -> Asking[Number
     -------
     As `Sizes`.
     """
-    total = yield pose(Ground(settings=settings), "votes for the size of a party", Sizes(share=l2_squared))
+    total = yield pose(PublicValues(settings=settings), "votes for the size of a party", Sizes(share=l2_squared))
     values, noise = 2.0 ** np.arange(SIZE_BINS), settings.noise_std / isqrt(l2_squared)
     votes = total / isqrt(l2_squared)
     voted = np.flatnonzero(votes > _VOTE * noise)
@@ -290,9 +290,9 @@ class Moments(Question, frozen=True, kw_only=True):
     middle: Array
     radius: float
 
-    def form(self, ground: Ground) -> Form:
+    def form(self, public: PublicValues) -> Form:
         """Measure."""
-        d = ground.settings.dimensions
+        d = public.settings.dimensions
         longest, sum_weight = scale_moments(self.share)
         reach = find_reach(longest, d)
         middle, radius = take_points("middle", self.middle, d), self.radius
@@ -314,9 +314,9 @@ class Moments(Question, frozen=True, kw_only=True):
         )
 
     @classmethod
-    def largest(cls, ground: Ground) -> Self:
+    def largest(cls, public: PublicValues) -> Self:
         """Return the longest."""
-        return cls(share=SHARE_MOST, middle=largest_array(ground.settings.dimensions), radius=LENGTH_MOST)
+        return cls(share=SHARE_MOST, middle=largest_array(public.settings.dimensions), radius=LENGTH_MOST)
 
 
 def release_moments(
@@ -330,7 +330,7 @@ def release_moments(
     """
     d = settings.dimensions
     question = Moments(share=l2_squared, middle=Array.of(middle), radius=radius)
-    total = yield pose(Ground(settings=settings), "sums and second moments", question)
+    total = yield pose(PublicValues(settings=settings), "sums and second moments", question)
     longest, sum_weight = scale_moments(l2_squared)
     reach = find_reach(longest, d)
     unit = radius / reach  # what 1 of z is worth

@@ -148,6 +148,6 @@ def _check_local_update(agreement: Agreement) -> Check:
         kind(party, reply)
         assert isinstance(reply, messages.LocalUpdate)
         assert isinstance(agreement.rule, ExactSums)
-        agreement.rule.check_sums(_local_update(reply, agreement), count_max=agreement.max_records)
+        agreement.rule.check_sums(_local_update(reply, agreement))
 
     return check

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 
 from cloister.numeric import FixedPoint
-from cloister.privacy.calibration import calibrate_gaussian, calibrate_laplace
+from cloister.privacy.calibration import calibrate_gaussian, calibrate_laplace, round_for_all
 from cloister.privacy.centre_noise import UNKNOWN
 from cloister.privacy.encoder import SumCountEncoder, balance_count_weight
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Release
@@ -134,10 +134,11 @@ class NoisePlan:
 
 
 def calibrate_rounds(budget: Budget, sensitivity: Sensitivity, *, kind: NoiseKind, iterations: int) -> Target:
-    """Return the least noise with which all rounds, of one sensitivity, fit the budget."""
+    """Return the least noise with which all rounds, of one sensitivity, fit the budget, rounded up for all to agree."""
     if kind == "gaussian":
-        return DiscreteGaussian(sigma=calibrate_gaussian(budget, sensitivity.l2_squared, iterations))
-    return DiscreteLaplace(scale=calibrate_laplace(budget, sensitivity, iterations))
+        return DiscreteGaussian(sigma=round_for_all(calibrate_gaussian(budget, sensitivity.l2_squared, iterations)))
+    scale = calibrate_laplace(budget, sensitivity, iterations)
+    return DiscreteLaplace(scale=scale if budget.delta == 0 else round_for_all(scale))  # a quotient is the same for all
 
 
 def plan_noise(

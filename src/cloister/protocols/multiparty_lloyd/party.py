@@ -17,7 +17,7 @@ from cloister.kmeans import Assignment, Unconstrained
 from cloister.privacy.release import NoiseDuty, release
 from cloister.protocols.multiparty_lloyd import messages
 from cloister.protocols.multiparty_lloyd.agreement import Agreement
-from cloister.protocols.multiparty_lloyd.rules import Last
+from cloister.protocols.multiparty_lloyd.rules import ExactRule, Last
 from cloister.records import FloatArray, IntArray, Records
 from cloister.roles import Message, Seat
 from cloister.wire import Array
@@ -65,6 +65,8 @@ class LloydState:
         """How many rounds' sums are in the centres."""
         self.missing = 0
         """How many parties were not in the last of these sums."""
+        self.confined = 0
+        """How many of these sums no records could give."""
         self.released_totals: tuple[IntArray, ...] = ()
         """The noisy sums of the rounds taken; empty where no noise was added."""
 
@@ -100,10 +102,17 @@ class LloydState:
         return release(exact, event, duty=self._duty, share=share)
 
     def take(self, round_: int, total: IntArray, members: int) -> None:
-        """Move the centres by the sum of a round over ``members`` parties; errors leave the state unchanged."""
+        """Move the centres by the sum of a round over ``members`` parties.
+
+        A sum that no records could give is confined to what some could, and never refused: a coordinator that adds
+        numbers of its own to a masked sum would learn from every refusal how large the true sum is.
+        """
         assert self.centres is not None
-        shaped = total.reshape(self._agreement.clusters, -1)
-        self.centres = self._agreement.rule.move(self.centres, shaped, round_=round_, members=members, last=self._last)
+        shaped, rule = total.reshape(self._agreement.clusters, -1), self._agreement.rule
+        if isinstance(rule, ExactRule):
+            exact, shaped = shaped, rule.confine(shaped, members=members)
+            self.confined += not np.array_equal(exact, shaped)
+        self.centres = rule.move(self.centres, shaped, round_=round_, members=members, last=self._last)
         self.taken, self.missing = round_, self._agreement.parties - members
         if self._agreement.noise is not None:
             self.released_totals = (*self.released_totals, shaped)

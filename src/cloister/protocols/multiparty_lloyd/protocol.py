@@ -17,7 +17,7 @@ from cloister.columns import to_unit
 from cloister.crypto import Entropy
 from cloister.forecast.model import Forecast, PlanRequest
 from cloister.job import MAX_RECORDS, Job
-from cloister.kmeans import Assignment, Unconstrained
+from cloister.kmeans import Assignment, DistanceConstrained, Unconstrained
 from cloister.numeric import FixedPoint
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.books import Charges
@@ -140,13 +140,20 @@ class LloydClustering(Clustering[LloydSession]):
         )
 
     def digest(self, agreed: LloydSession) -> bytes:
-        """That of the agreement: scales of noise are in it, as every party computes them."""
+        """That of the agreement: scales of noise are in it, rounded as every party rounds them."""
         return agreed.agreement.digest
+
+    def members_min(self, agreed: LloydSession) -> int:
+        """A sum's quorum."""
+        return agreed.agreement.members_min
 
     def leakage(self, agreed: LloydSession) -> LeakageTable:
         """The thesis's table; who can undo it depends on who adds the noise."""
         agreement = agreed.agreement
         table, noise, double = LEAKAGE[agreement.variant], agreement.noise, agreement.masks == "double"
+        exact = _EXACT
+        if isinstance(agreed.assignment, DistanceConstrained):
+            table, exact = replace(table, breaks_if=f"{table.breaks_if} {_RADIUS}"), f"{_EXACT} {_RADIUS}"
         if noise is not None:
             placement, middleman = noise.placement, agreed.middleman
             return replace(
@@ -163,7 +170,7 @@ class LloydClustering(Clustering[LloydSession]):
             table,
             withstands=f"An active {agreed.middleman} together with {some} of the {parties} parties learns nothing of "
             f"the others beyond one exact sum a round, over at least {agreement.members_min} parties.",
-            breaks_if=f"{colluding}, with the {agreed.middleman} or without. {_EXACT}",
+            breaks_if=f"{colluding}, with the {agreed.middleman} or without. {exact}",
         )
 
     # --- roles
@@ -207,7 +214,7 @@ class LloydClustering(Clustering[LloydSession]):
             rounds=outcome.rounds,
             sizes=sizes,
             centre_noise=None if noise is None else noise.find_centre_noise(state.released_totals, d),
-            details=counts,
+            details=counts if noise is not None else state.confined,
         )
 
     def explain(
@@ -223,7 +230,7 @@ class LloydClustering(Clustering[LloydSession]):
         return Explanation(
             leakage=self.leakage(agreed),
             public="columns, bounds, k, the number of rounds, who takes part and who missed which round",
-            notes=_write_notes(job, agreement),
+            notes=_write_notes(job, agreement, confined=0 if agreement.noise is not None else finding.details),
             card=None if make_card is None else _fill_card(make_card, job, agreed, finding, outcome),
             middleman=agreed.middleman,
             ring_bits=agreement.ring.bits if agreement.masked else None,
@@ -301,6 +308,10 @@ class MaskNoiseAverage(LloydClustering):
 
 
 _EXACT = "Also all parties but one in a sum: what they leave of it is the last one's."
+_RADIUS = (
+    "With a radius also the coordinator alone, in part: a party whose records cannot meet the sizes within the radius "
+    "drops out, which shows."
+)
 
 
 def _state_of(party: Party) -> LloydState:
@@ -352,12 +363,17 @@ def _fill_card(
     )
 
 
-def _write_notes(job: Job, agreement: Agreement) -> tuple[str, ...]:
+def _write_notes(job: Job, agreement: Agreement, *, confined: int) -> tuple[str, ...]:
     notes, noise = [], agreement.noise
     if noise is not None and job.data.records is not None:
         notes.append(f"The number of records, {job.data.records:,}, was declared public by the job: it is not hidden.")
     if noise is None:
         notes.append("Sums and centres are exact: nothing here is differentially private.")
+    if confined:
+        notes.append(
+            f"WARNING: do not use these centres. In {confined} of {agreement.iterations} rounds the sums were such as "
+            "no records give: a party or the coordinator changed them."
+        )
     if agreement.variant in AVERAGES:
         notes.append(
             "The centres are averages of the parties' local centres, weighted equally whatever their size (thesis 5.4)."

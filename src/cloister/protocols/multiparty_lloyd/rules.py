@@ -104,18 +104,22 @@ class ExactSums:
         return np.hstack([self.fixed_point.encode(exact.sums), exact.counts[:, None]])
 
     def move(self, centres: FloatArray, total: IntArray, *, round_: int, members: int, last: Last = None) -> FloatArray:
-        """Divide; sums that no honest records could give are refused."""
-        self.check_sums(total, count_max=members * self.max_records)
+        """Divide."""
         return update_centres(self.fixed_point.decode(total[:, :-1]), total[:, -1], centres)
 
-    def check_sums(self, total: IntArray, *, count_max: int) -> None:
-        """Refuse a negative count, or a sum larger than its count allows; this only catches clumsy liars."""
-        sums, counts = total[:, :-1], total[:, -1:]
-        if (counts < 0).any() or (counts > count_max).any():
-            raise RemoteProtocolError(f"a cluster's count must be from 0 to {count_max}; some are not.")
-        limit = counts * self.fixed_point.scale  # no overflow: the ring was chosen for count_max
-        if (sums > limit).any() or (sums < -limit).any():  # not abs(): it maps -2^63 to itself
-            raise RemoteProtocolError("a cluster's sum must be at most its count times the bound; some are not.")
+    def confine(self, total: IntArray, *, members: int) -> IntArray:
+        """Return the nearest counts that so many parties can have, and the nearest sums that these counts allow."""
+        counts = np.clip(total[:, -1:], 0, members * self.max_records)
+        limit = counts * self.fixed_point.scale  # no overflow: the ring was chosen for it
+        return np.hstack([np.clip(total[:, :-1], -limit, limit), counts])
+
+    def check_sums(self, update: IntArray) -> None:
+        """Refuse one party's sums that no records could give, where they come in the clear; catches clumsy liars."""
+        if not np.array_equal(self.confine(update, members=1), update):
+            raise RemoteProtocolError(
+                f"a cluster's count must be from 0 to {self.max_records}, and its sum at most the count times the "
+                "bound; some are not."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,11 +152,16 @@ class ExactCentroids:
 
         Parties scale by the agreed M before anyone knows who will drop out: the average is the sum times M / members.
         """
-        moved = total / self.fixed_point.scale * (self.parties / members)
-        slack = self.parties / self.fixed_point.scale  # each party rounds once
-        if (np.abs(moved) > 1 + slack).any():
-            raise RemoteProtocolError("averaged centres must lie inside the public bounds; some do not.")
-        return np.clip(moved, -1.0, 1.0)
+        return np.clip(total / self.fixed_point.scale * (self.parties / members), -1.0, 1.0)
+
+    def confine(self, total: IntArray, *, members: int) -> IntArray:
+        """Return the nearest sums that so many parties' averages can give."""
+        most = members * -(-self.fixed_point.scale // self.parties)  # each party rounds once
+        return np.clip(total, -most, most)
+
+
+ExactRule = ExactSums | ExactCentroids
+"""What ``confine`` of these does to a sum, nobody but the parties may see (docs/proofs/secure-sum.md, claim 5)."""
 
 
 def average_locally(exact: ClusterSums, centres: FloatArray) -> FloatArray:

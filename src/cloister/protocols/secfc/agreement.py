@@ -32,7 +32,7 @@ BITS_FEWEST = 10
 _WORD_BYTES = 8
 _CHUNK_BYTES = 4 * 2**20  # of shares in one message: a coordinator holds one message of each client at a time
 _ROOM_BYTES = DEFAULT_LIMIT_BYTES - 4096
-_PARCEL_BYTES = TAG_BYTES + 16
+_BOX_BYTES = TAG_BYTES + 16  # of a sealed box: its tag, and MessagePack around it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,7 +252,7 @@ class Coding:
     @property
     def row_bytes(self) -> int:
         """The shares of one record for all other clients, on the wire."""
-        return (self.agreement.parties - 1) * (self.word_bytes * self.width + _PARCEL_BYTES)
+        return (self.agreement.parties - 1) * (self.word_bytes * self.width + _BOX_BYTES)
 
     @property
     def sum_box_bytes(self) -> int:
@@ -262,7 +262,7 @@ class Coding:
     @property
     def finish_bytes(self) -> int:
         """The labels and what reveals the centres, on the wire."""
-        sums = self.sum_box_bytes - TAG_BYTES + _PARCEL_BYTES
+        sums = self.sum_box_bytes - TAG_BYTES + _BOX_BYTES
         return 4 * self.records_max + (self.code.holders * sums if self.agreement.reveal_centres else 0)
 
     @property

@@ -13,7 +13,7 @@ from math import isqrt, sqrt
 import numpy as np
 
 from cloister.protocols.guided_sums.postprocessing import estimate_counts, shrink_mean
-from cloister.protocols.guided_sums.query import IDLE, Asking, Ground, pose
+from cloister.protocols.guided_sums.query import IDLE, Asking, PublicValues, pose
 from cloister.protocols.guided_sums.statistics import Subspace, fix_signs, release_moments
 from cloister.protocols.synopsis.questions import BOX_BINS, NORM_BINS, Columns, Lengths, Middle
 from cloister.protocols.synopsis.settings import AXES_PER_CLUSTER, Settings
@@ -47,7 +47,7 @@ def find_box(settings: Settings, *, l2_squared: int, records: float) -> Asking[B
         yield IDLE
         return Box(low=np.full(d, -1.0), high=np.full(d, 1.0))
 
-    total = yield pose(Ground(settings=settings), "histogram of each column", Columns(share=l2_squared))
+    total = yield pose(PublicValues(settings=settings), "histogram of each column", Columns(share=l2_squared))
     released = estimate_counts(total / height, noise_std, level=0.0).means.reshape(d, BOX_BINS)
     cuts = np.array([_cut_ends(column) for column in released]) * (2 / BOX_BINS) - 1.0
     return Box(low=cuts[:, 0], high=cuts[:, 1], l2_squared=d * height**2)
@@ -75,7 +75,7 @@ def find_middle(settings: Settings, *, l2_squared: int) -> Asking[FloatArray]:
     """
     d = settings.dimensions
     question = Middle(share=l2_squared)
-    total = yield pose(Ground(settings=settings), "sum and number of all records", question)
+    total = yield pose(PublicValues(settings=settings), "sum and number of all records", question)
     _, count_weight, scale = question.split(d)
     noise_std = settings.noise_std
     records = max(float(total[d]), noise_std) / count_weight
@@ -93,7 +93,7 @@ def find_radius(settings: Settings, *, l2_squared: int, records: float, middle: 
     longest = sqrt(settings.dimensions) + float(np.sqrt(middle @ middle))
     radii = longest * 2.0 ** (-np.arange(NORM_BINS) / 4)  # falling; bin i holds the lengths in (radii[i + 1], radii[i]]
     question = Lengths(share=l2_squared, middle=Array.of(middle), edges=Array.of(radii))
-    total = yield pose(Ground(settings=settings), "histogram of distances from the middle", question)
+    total = yield pose(PublicValues(settings=settings), "histogram of distances from the middle", question)
     if settings.client_level:  # the border between the two neighbouring bins with most votes
         return float(radii[1 + int((total[:-1] + total[1:]).argmax())])
     noise_std = settings.noise_std / height

@@ -11,7 +11,7 @@ from cloister.crypto import Stream
 from cloister.kmeans import nearest, weighted_kmeans
 from cloister.privacy.centre_noise import blur_weighted_means
 from cloister.protocols.guided_sums.postprocessing import estimate_counts
-from cloister.protocols.guided_sums.query import Asking, Ground, pose
+from cloister.protocols.guided_sums.query import Asking, PublicValues, pose
 from cloister.protocols.synopsis.questions import Grid
 from cloister.protocols.synopsis.settings import Settings
 from cloister.records import FloatArray, IntArray
@@ -80,7 +80,7 @@ def release_histogram(settings: Settings, grid: Grid, *, l2_squared: int, record
     As `questions.Histogram`.
     """
     height = isqrt(l2_squared)
-    total = yield pose(Ground(settings=settings), "histogram", grid.pack(l2_squared))
+    total = yield pose(PublicValues(settings=settings), "histogram", grid.pack(l2_squared))
     return denoise_histogram(settings, grid, total / height, noise_std=settings.noise_std / height, records=records)
 
 

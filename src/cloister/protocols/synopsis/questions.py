@@ -14,7 +14,7 @@ from cloister.protocols.guided_sums.query import (
     LENGTH_LEAST,
     SHARE_MOST,
     Form,
-    Ground,
+    PublicValues,
     Question,
     Share,
     count_rows,
@@ -43,9 +43,9 @@ class Columns(Question, frozen=True, kw_only=True):
 
     share: Share
 
-    def form(self, ground: Ground) -> Form:
+    def form(self, public: PublicValues) -> Form:
         """Count."""
-        d = ground.settings.dimensions
+        d = public.settings.dimensions
         height = isqrt(self.share // d)
         require(height >= 1, "the share of a question about columns", f"at least {d}", self.share)
 
@@ -60,7 +60,7 @@ class Columns(Question, frozen=True, kw_only=True):
         return Form(length=d * BOX_BINS, l2_squared=d * height**2, measure=measure)
 
     @classmethod
-    def largest(cls, ground: Ground) -> Self:
+    def largest(cls, public: PublicValues) -> Self:
         """Return the longest."""
         return cls(share=SHARE_MOST)
 
@@ -84,9 +84,9 @@ class Middle(Question, frozen=True, kw_only=True):
         longest = isqrt(self.share * _COUNT_PART**2 // (_COUNT_PART**2 + 1))
         return longest, longest // _COUNT_PART, find_reach(longest, dimensions) / sqrt(dimensions)
 
-    def form(self, ground: Ground) -> Form:
+    def form(self, public: PublicValues) -> Form:
         """Sum up."""
-        d = ground.settings.dimensions
+        d = public.settings.dimensions
         longest, count_weight, scale = self.split(d)
 
         def measure(party: Records) -> IntArray:
@@ -99,7 +99,7 @@ class Middle(Question, frozen=True, kw_only=True):
         return Form(length=d + 1, l2_squared=longest**2 + count_weight**2, measure=measure)
 
     @classmethod
-    def largest(cls, ground: Ground) -> Self:
+    def largest(cls, public: PublicValues) -> Self:
         """Return the longest."""
         return cls(share=SHARE_MOST)
 
@@ -117,10 +117,10 @@ class Lengths(Question, frozen=True, kw_only=True):
     edges: Array
     """Falling; bin i holds the distances from below edge i down to edge i + 1; the ends hold what is beyond."""
 
-    def form(self, ground: Ground) -> Form:
+    def form(self, public: PublicValues) -> Form:
         """Count."""
-        height, whole = isqrt(self.share), ground.settings.client_level
-        middle = take_points("middle", self.middle, ground.settings.dimensions)
+        height, whole = isqrt(self.share), public.settings.client_level
+        middle = take_points("middle", self.middle, public.settings.dimensions)
         edges = take_lengths("edges", self.edges, NORM_BINS)
         require(bool((np.diff(edges) < 0).all()), "a question's edges", "falling", "others")
 
@@ -136,9 +136,9 @@ class Lengths(Question, frozen=True, kw_only=True):
         return Form(length=NORM_BINS, l2_squared=height**2, measure=measure)
 
     @classmethod
-    def largest(cls, ground: Ground) -> Self:
+    def largest(cls, public: PublicValues) -> Self:
         """Return the longest."""
-        middle = largest_array(ground.settings.dimensions)
+        middle = largest_array(public.settings.dimensions)
         return cls(share=SHARE_MOST, middle=middle, edges=largest_array(NORM_BINS))
 
 
@@ -164,24 +164,24 @@ class Histogram(Question, frozen=True, kw_only=True):
     bins: Array
     plane: Plane | None
 
-    def form(self, ground: Ground) -> Form:
+    def form(self, public: PublicValues) -> Form:
         """Count."""
-        height, grid = isqrt(self.share), self._lay(ground)
+        height, grid = isqrt(self.share), self._lay(public)
 
         def measure(party: Records) -> IntArray:
             return height * grid.count(party)
 
         return Form(length=grid.cells, l2_squared=height**2, measure=measure)
 
-    def _lay(self, ground: Ground) -> Grid:
+    def _lay(self, public: PublicValues) -> Grid:
         """Check the range: every record must be in one cell that there is."""
-        settings = ground.settings
+        settings = public.settings
         subspace, m = None, settings.dimensions
         if self.plane is not None:
-            subspace = self.plane.unpack(ground, axes_most=settings.grid_axes_most)
+            subspace = self.plane.unpack(public, axes_most=settings.grid_axes_most)
             m = count_rows("axes", self.low, subspace.axes.shape[1])
-        low = take_points("box", self.low, m, most=ground.reach)
-        high = take_points("box", self.high, m, most=ground.reach)
+        low = take_points("box", self.low, m, most=public.reach)
+        high = take_points("box", self.high, m, most=public.reach)
         bins: IntArray = self.bins.to_numpy(np.int64, m).copy()
         most = settings.knobs.cells_max
         fits = bool((bins >= 1).all()) and prod(bins.tolist()) <= most
@@ -191,12 +191,12 @@ class Histogram(Question, frozen=True, kw_only=True):
         return Grid(low=low, high=high, bins=bins, subspace=subspace)
 
     @classmethod
-    def largest(cls, ground: Ground) -> Self:
+    def largest(cls, public: PublicValues) -> Self:
         """Return the longest: a grid on all columns, or one in a subspace, whatever takes more."""
-        d, m = ground.settings.dimensions, ground.settings.grid_axes_most
+        d, m = public.settings.dimensions, public.settings.grid_axes_most
         n = max(d, m)
         box, bins = largest_array(n), largest_array(n, dtype=np.int64)
-        plane = Plane.largest(ground, m) if m else None
+        plane = Plane.largest(public, m) if m else None
         return cls(share=SHARE_MOST, low=box, high=box, bins=bins, plane=plane)
 
 

@@ -137,6 +137,10 @@ class Vertical(Clustering[VerticalSession]):
         """That of the agreement; scales of noise are stated in the session."""
         return agreed.agreement.digest
 
+    def members_min(self, agreed: VerticalSession) -> int:
+        """All: each has its part."""
+        return agreed.agreement.parties
+
     def leakage(self, agreed: VerticalSession) -> LeakageTable:
         """Return the table of the clustering; labels add to it."""
         return describe_leakage(agreed.agreement)

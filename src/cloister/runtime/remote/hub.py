@@ -45,13 +45,15 @@ class Deadlines:
 
 
 class MissingPartiesError(TooFewPartiesError):
-    """Some parties have not joined."""
+    """Some parties have not joined, or, where there is no deadline, have not taken their seats."""
 
-    def __init__(self, missing: Sequence[str], deadline_s: float) -> None:
+    def __init__(self, missing: Sequence[str], deadline_s: float = 0.0) -> None:
         shown = ", ".join(missing[:_NAMES_TOLD]) + (" and more" if len(missing) > _NAMES_TOLD else "")
         super().__init__(
             f"all parties must join before the deadline, {deadline_s:g} s; missing: {shown}. "
             "Start them, or give more time with --start-deadline."
+            if deadline_s
+            else f"enough parties must take their seats; {shown} did not. Nothing was asked. Ask their owners why."
         )
         self.missing = tuple(missing[:_NAMES_TOLD])
 
@@ -141,6 +143,7 @@ class Hub:
         *,
         frame_bytes: int,
         done: Mapping[str, messages.Done],
+        members_min: int = 1,
     ) -> RemoteRun:
         """Run one session to the end of its steps.
 
@@ -156,6 +159,13 @@ class Hub:
             How long a frame is at most.
         done
             Who had confirmed its end before a kill.
+        members_min
+            So many must have taken their seats before the first request, which parties pay for.
+
+        Raises
+        ------
+        TooFewPartiesError
+            If they have not; names who is missing.
         """
         self._observe(events.Opened(start.kind))
         members = {number: self.members[name] for number, name in enumerate(names, start=1)}
@@ -170,6 +180,9 @@ class Hub:
         await self._wait(unseated, self._deadlines.step_s, label="taking seats")
         for name in unseated():
             self.members[name].is_away = True
+        missing = [member.name for member in members.values() if member.has_left or not member.is_seated]
+        if endpoint.step == 0 and len(members) - len(missing) < members_min:
+            raise MissingPartiesError(missing)
         session = Steps(endpoint, members)
         while not endpoint.finished:
             await self._run_step(session)
