@@ -17,8 +17,8 @@ from cloister.deployment.run_files import Begun, RunFiles
 from cloister.errors import CloisterError, ConfigError, CredentialsError, JournalError, LedgerError, PolicyError
 from cloister.jobfile import load_job, parse_job
 from cloister.privacy.ledger import Ledger
-from cloister.protocols.align import Mode
 from cloister.protocols.align.alignment import Alignment, decode_alignment, encode_alignment
+from cloister.protocols.align.terms import Mode
 from cloister.report.folder import read_result
 from cloister.runtime.journal import Journal
 from cloister.runtime.resuming import Memory

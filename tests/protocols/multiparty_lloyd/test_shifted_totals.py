@@ -10,7 +10,8 @@ from msgspec import structs
 
 from cloister.errors import InfeasibleError, RemoteProtocolError
 from cloister.kmeans import DistanceConstrained
-from cloister.protocols.multiparty_lloyd import LloydState, coordinator
+from cloister.protocols.multiparty_lloyd import coordinator
+from cloister.protocols.multiparty_lloyd.party import LloydState
 from tests.protocols.multiparty_lloyd.sessions import make_session, split
 from tests.sessions import Table, blobs
 
