@@ -181,11 +181,11 @@ class CoordinatorRun:
         began_s, names = self.clock(), list_members(self.setup.job, kind)
         session = make_session_id(kind, run=self.run, seed=self.setup.seed)
         start = Start(kind, session, facts, self.consents, agreed)
-        if self.files is not None and start not in [
-            entry.start for entry in self.files.recovered if isinstance(entry, Started)
-        ]:
-            self.files.write(Started(start))
-        memory = None if self.files is None else self.files.open_memory(kind, session)
+        memory: Memory | None = None
+        if self.files is not None:
+            if start not in [entry.start for entry in self._recovered() if isinstance(entry, Started)]:
+                await self.hub.work(self.files.write, Started(start))
+            memory = await self.hub.work(self.files.open_memory, kind, session)
         endpoint = await self.hub.work(seat, session, memory)
         done = {
             entry.party: entry.done
@@ -193,10 +193,10 @@ class CoordinatorRun:
             if isinstance(entry, Confirmed) and entry.done.session == session
         }
         run = await self.hub.run_session(start, endpoint, names, frame_bytes=frame_bytes, done=done)
-        outcome = tell(run.result)
+        outcome, left = tell(run.result), self.hub.left
         await self.hub.finish_session(
             {
-                name: Finish(session, outcome, run.traffic[number].steps_missed, self.hub.left)
+                name: Finish(session, outcome, run.traffic[number].steps_missed, left)
                 for number, name in enumerate(names, start=1)
             }
         )

@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import starmap
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -151,7 +152,7 @@ async def coordinate(
         entropy=SystemEntropy(),
         deadlines=end.deadlines,
         on_progress=on_progress,
-        on_done=lambda party, done: None if files is None else files.write(Confirmed(party, done)),
+        on_done=lambda confirmations: None if files is None else files.write(*starmap(Confirmed, confirmations)),
     )
     course = CoordinatorRun(
         setup=setup,
