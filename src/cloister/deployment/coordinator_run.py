@@ -142,7 +142,7 @@ class CoordinatorRun:
 
     async def _cluster(self, facts: Facts) -> Any:
         """Run the clustering; return what a session for labels starts from, if there is to be one."""
-        directory = tuple(self.agreed.parties.values())
+        directory = self.agreed.directory
         session_id = make_session_id(CLUSTERING, run=self.run, seed=self.setup.seed)
         public = add_facts(self.public, facts)
         session = await self.hub.work(lambda: open_session(self.setup.job, directory, public, session=session_id))

@@ -24,18 +24,19 @@ from cloister.deployment.own_roles import PartyPlace
 from cloister.deployment.party_run import Keep, PartyRun
 from cloister.deployment.run_files import Begun, Confirmed, RunFiles
 from cloister.errors import AbsentError, CloisterError, ConfigError, PolicyError, own_error
-from cloister.job import COORDINATOR, Setup
+from cloister.job import COORDINATOR, Job, Setup
 from cloister.privacy.ledger import LedgerSession
-from cloister.protocol import SERVER, read_public_input
+from cloister.protocol import SERVER, PublicInput, read_public_input
 from cloister.report.result import Result
 from cloister.runtime import OnProgress
 from cloister.runtime.remote.greeting import Agreed, OwnEnd
-from cloister.runtime.remote.grpc_client import connect
+from cloister.runtime.remote.grpc_client import SharedConnection, connect
 from cloister.runtime.remote.grpc_server import GrpcServer
 from cloister.runtime.remote.hub import Deadlines, Hub
 from cloister.runtime.remote.messages import RUN_BYTES
-from cloister.runtime.remote.participant import Participant, UnreachableError
+from cloister.runtime.remote.participant import Participant, Together, UnreachableError
 from cloister.runtime.remote.tls import TlsFiles, require_grpc
+from cloister.sessions.assembly import Session
 from cloister.sessions.tables import OnTable
 
 Value = TypeVar("Value")
@@ -77,6 +78,15 @@ class End:
             files.wipe()
             files = RunFiles(self.journals, key=self.journal_key, job=self.agreed.job, role=role)
         return files
+
+
+@dataclass(frozen=True, kw_only=True)
+class Housemates:
+    """What the parties of one process share: a connection, a thread, and what all compute alike."""
+
+    connection: SharedConnection
+    together: Together
+    open_session: Callable[[Job, PublicInput, bytes], Session]
 
 
 def serve(
@@ -268,8 +278,9 @@ async def participate(
     on_progress: OnProgress | None = None,
     on_table: OnTable | None = None,
     on_ledger: Callable[[str, LedgerSession], None] | None = None,
+    housemates: Housemates | None = None,
 ) -> Result:
-    """Do what `take_part` does, in an event loop that runs."""
+    """Do what `take_part` does, in an event loop that runs; ``housemates`` are what parties of one process share."""
     if party not in end.agreed.parties:
         raise ConfigError(f"a party must be one of the job's; {party!r} is not. Name one of them.")
     files = end.open_files(party, anew=anew)
@@ -285,10 +296,11 @@ async def participate(
         sources=sources or {},
         on_table=on_table,
         on_ledger=on_ledger,
+        open_session=None if housemates is None else housemates.open_session,
     )
     own = PartyRun(place, keep)
     participant = Participant(
-        lambda: connect(address, end.tls),
+        (lambda: connect(address, end.tls)) if housemates is None else housemates.connection.open,
         end.introduce(),
         end.agreed,
         party=party,
@@ -296,6 +308,7 @@ async def participate(
         entropy=SystemEntropy(),
         deadlines=end.deadlines,
         on_progress=on_progress,
+        together=None if housemates is None else housemates.together,
     )
     is_over = False  # what keeps us from going on (a table that was moved, say) may be put right
     try:

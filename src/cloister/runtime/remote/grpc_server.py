@@ -71,7 +71,7 @@ class GrpcServer:
             options=[
                 *common_options(),
                 ("grpc.so_reuseport", 0),
-                ("grpc.max_concurrent_streams", 4),
+                ("grpc.max_concurrent_streams", calls_most),  # a process may hold many parties
                 ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MS),
                 ("grpc.http2.min_recv_ping_interval_without_data_ms", 1000),
                 ("grpc.http2.min_ping_interval_without_data_ms", 1000),

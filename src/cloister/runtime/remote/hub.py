@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from msgspec.structs import replace
+
 from cloister.crypto import Entropy
 from cloister.errors import CloisterError, TooFewPartiesError
 from cloister.runtime.local import OnProgress
-from cloister.runtime.remote import messages
+from cloister.runtime.remote import greeting, messages
 from cloister.runtime.remote.admission import Admission, Confirmations
 from cloister.runtime.remote.greeting import Agreed, OwnEnd
 from cloister.runtime.remote.member import Member, Roster
@@ -159,8 +161,9 @@ class Hub:
             Who had confirmed its end before a kill.
         """
         members = {number: self.members[name] for number, name in enumerate(names, start=1)}
+        consents = greeting.share_consents(start.consents)
         for member in members.values():
-            member.begin(start, frame_bytes)
+            member.begin(replace(start, consents=consents[member.name]), frame_bytes)
             if member.name in done:
                 member.is_seated, member.has_confirmed = True, True
                 member.done, member.facts = done[member.name], done[member.name].facts
