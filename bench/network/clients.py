@@ -50,8 +50,8 @@ def clients(counts: tuple[int, ...] = COUNTS) -> list[str]:
         one = runs[-1]
         print(
             f"{one.clients:,} clients: {one.finished:,} finished; {one.wall_s:.0f} s, CPU {one.coordinator_s:.1f} s at "
-            f"the coordinator and {one.pool_s:.1f} s in the pool; at most {one.coordinator_mb:.0f} MB and {one.pool_mb:.0f} "
-            f"MB in its largest process",
+            f"the coordinator and {one.pool_s:.1f} s in the pool; at most {one.coordinator_mb:.0f} MB "
+            f"and {one.pool_mb:.0f} MB in its largest process",
             flush=True,
         )
     if len(runs) > 1:

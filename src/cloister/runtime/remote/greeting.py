@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from cloister import credentials, errors
 from cloister.credentials import CONSENTS_MOST, certify, is_certified, write_certificate_fingerprint
@@ -203,10 +203,17 @@ def check_consents(consents: tuple[Consented, ...], agreed: Agreed, run: bytes, 
     statement = consent_statement(agreed, run)
     names = [one.party for one in consents]
     wanted = list(agreed.parties) if len(agreed.parties) <= CONSENTS_MOST else [party]
-    if names != wanted or not all(is_signed(one.signature, agreed.parties[one.party], *statement) for one in consents):
+    if names != wanted or not all(
+        _is_consented(one.signature, agreed.parties[one.party], statement) for one in consents
+    ):
         raise RemoteProtocolError(
             "a run must start with the consent of every party of the job, signed for this run; it does not."
         )
+
+
+@lru_cache(maxsize=CONSENTS_MOST)  # once for all parties of a process
+def _is_consented(signature: bytes, identity: bytes, statement: tuple[Context, ...]) -> bool:
+    return is_signed(signature, identity, *statement)
 
 
 def _hello(
