@@ -32,7 +32,7 @@ _RUNS = 5
 
 @dataclass(frozen=True)
 class Passed:
-    """Seconds from the last party's start: until its result is written, its CPU until then, until its process is over."""
+    """Seconds from the last party's start until its result, its CPU until then, and seconds until its end."""
 
     result_s: float
     cpu_s: float

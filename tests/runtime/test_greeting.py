@@ -229,9 +229,10 @@ def test_in_a_job_of_very_many_parties_each_is_shown_its_own_consent_and_takes_n
         return Consented(party=name, program="0.1.0", signature=meeting.people.keys[name].identity.sign(*statement))
 
     everybody = tuple(consent(name) for name in NAMES)
-    assert greeting.share_consents(everybody) == dict.fromkeys(NAMES, everybody)
+    assert greeting.share_consents(everybody, meeting.agreed) == dict.fromkeys(NAMES, everybody)
     monkeypatch.setattr(greeting, "CONSENTS_MOST", 2)
-    shared = greeting.share_consents(everybody)
+    shared = greeting.share_consents(everybody, meeting.agreed)
+    assert greeting.share_consents(everybody[:2], meeting.agreed) == {one: shared[one] for one in NAMES[:2]}
     for name in NAMES:
         check_consents(shared[name], meeting.agreed, RUN, party=name)
     for bad in (everybody, shared["harbour"], (), (consent("north", run=bytes(16)),)):

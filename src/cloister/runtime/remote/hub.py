@@ -89,7 +89,7 @@ class Hub:
         on_progress: OnProgress | None = None,
         on_done: Callable[[Confirmations], None] = lambda confirmations: None,
     ) -> None:
-        self._deadlines = deadlines
+        self._agreed, self._deadlines = agreed, deadlines
         self._roster = Roster(agreed.parties)
         admission = Admission(
             own,
@@ -106,7 +106,7 @@ class Hub:
         self._worker = Worker("coordinator")
 
     async def gather(self) -> tuple[messages.Consented, ...]:
-        """Wait until all parties have consented.
+        """Wait until all parties have consented; of very many, those who have not by the deadline have left.
 
         Raises
         ------
@@ -116,8 +116,10 @@ class Hub:
         missing = await self._wait(
             lambda member: member.consent is None, self.members.values(), self._deadlines.start_s, label="joining"
         )
-        if missing:
+        if missing and len(self.members) <= greeting.CONSENTS_MOST:
             raise MissingPartiesError([member.name for member in missing], self._deadlines.start_s)
+        for member in missing:
+            member.has_left = True
         self._roster.is_started = True
         return tuple(
             messages.Consented(name, member.program, member.consent)
@@ -161,9 +163,9 @@ class Hub:
             Who had confirmed its end before a kill.
         """
         members = {number: self.members[name] for number, name in enumerate(names, start=1)}
-        consents = greeting.share_consents(start.consents)
+        consents = greeting.share_consents(start.consents, self._agreed)
         for member in members.values():
-            member.begin(replace(start, consents=consents[member.name]), frame_bytes)
+            member.begin(replace(start, consents=consents.get(member.name, ())), frame_bytes)
             if member.name in done:
                 member.is_seated, member.has_confirmed = True, True
                 member.done, member.facts = done[member.name], done[member.name].facts
