@@ -4,8 +4,8 @@ Every client greets, consents and confirms for itself, and its vectors are maske
 hosts them: each client's identity signs the host's certificate, so that it may speak for the client on this connection.
 The process holds all tables and keys: its clients must trust whoever runs it.
 
-Clients keep no journals: one that is killed has left the run, as a phone that is switched off. What it was charged
-stays charged, and it draws no second noise, for it cannot come back.
+Clients keep no journals: one that is killed is silent from then on, as a phone that is switched off. What it was
+charged stays charged, and its ledger does not let it back into a run that is paid for: it would draw noise anew.
 """
 
 from __future__ import annotations

@@ -189,20 +189,25 @@ def done_statement(agreed: Agreed, run: bytes, session: bytes, outcome_sha256: b
     return ("cloister done", MAJOR, agreed.job, run, session, outcome_sha256)
 
 
+def shows_all_consents(agreed: Agreed) -> bool:
+    """Whether each party is shown everybody's consent: not in a job of very many parties."""
+    return len(agreed.parties) <= CONSENTS_MOST
+
+
 def share_consents(consents: tuple[Consented, ...], agreed: Agreed) -> Mapping[str, tuple[Consented, ...]]:
     """Return the consents that each party is shown: all, or in a job of very many parties its own.
 
     All of n to each of n is n times n; at 10,000 it would be 9 GB and an hour and a half of checking signatures. The
     coordinator of such a job keeps all in its record of the run.
     """
-    return {one.party: consents if len(agreed.parties) <= CONSENTS_MOST else (one,) for one in consents}
+    return {one.party: consents if shows_all_consents(agreed) else (one,) for one in consents}
 
 
 def check_consents(consents: tuple[Consented, ...], agreed: Agreed, run: bytes, *, party: str) -> None:
     """Raise `RemoteProtocolError` unless these are the consents that this party must be shown."""
     statement = consent_statement(agreed, run)
     names = [one.party for one in consents]
-    wanted = list(agreed.parties) if len(agreed.parties) <= CONSENTS_MOST else [party]
+    wanted = list(agreed.parties) if shows_all_consents(agreed) else [party]
     if names != wanted or not all(
         _is_consented(one.signature, agreed.parties[one.party], statement) for one in consents
     ):
