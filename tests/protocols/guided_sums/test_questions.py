@@ -37,6 +37,7 @@ def prepare(family, unit):
 def accept(family, unit, round_, question):
     """What a party makes of a question; None if it refuses it, as it should refuse: with one kind of error."""
     _, forms, _ = prepare(family, unit)
+    forms.read.cache_clear()  # what a mutant made of it, in the same process, must not answer here
     stated = lies.seal(round_, encode(question), forms.lengths[round_ - 1])
     try:
         return lies.make_statements(forms).open(round_, stated)
