@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from cloister.runtime.remote.channel import LostError, Stream
+from cloister.runtime.remote.memory import keep_memory
 from cloister.runtime.remote.tls import METHOD, METHOD_SERVICE, TlsFiles, common_options
 
 _LEAVE_S = 1.0
@@ -70,6 +71,7 @@ class SharedConnection:
     def __init__(self, address: str, tls: TlsFiles) -> None:
         self._address, self._tls = address, tls
         self._channel: Any = None
+        keep_memory()
 
     async def open(self, *, end: Callable[[], Awaitable[None]] | None = None) -> Stream:
         """Open a stream; ``end`` is called when it is closed. Errors as of `connect`."""

@@ -8,6 +8,7 @@ from typing import Any
 from cloister.errors import ConfigError
 from cloister.runtime.remote.channel import LostError, Stream
 from cloister.runtime.remote.descriptors import raise_file_limit
+from cloister.runtime.remote.memory import keep_memory
 from cloister.runtime.remote.tls import METHOD, METHOD_SERVICE, TlsFiles, common_options, read_certificate
 
 _HANDSHAKE_MS = 10_000
@@ -66,6 +67,7 @@ class GrpcServer:
             await serve(stream)
 
         raise_file_limit(calls_most + _SPARE_CALLS)
+        keep_memory()
         self._server = grpc.aio.server(
             maximum_concurrent_rpcs=calls_most + _SPARE_CALLS,
             options=[
