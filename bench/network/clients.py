@@ -22,7 +22,7 @@ import numpy as np
 from cloister.credentials import make_identity, make_keys
 from cloister.crypto import write_fingerprint
 
-COUNTS, POOL = (500, 1000, 2000), 2
+COUNTS, POOL = (2000, 5000), 2
 _RECORDS = 20
 _CLI = (sys.executable, "-m", "cloister")
 
