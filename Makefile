@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+# Bytecode is kept: without it every process that a test starts would compile all sources anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo demo-network test lint types check bench papers shape mutants fuzz faults audit-long clean help
 help:
@@ -20,6 +22,7 @@ $(VENV)/base: pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if v >= (3, 11) else "Cloister needs Python 3.11 or newer; got %d.%d. Run: make PYTHON=python3.11" % v[:2])'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[net,report]"
+	$(BIN)/python -m compileall -q src/cloister
 	@touch $@
 
 $(VENV)/test: $(VENV)/base

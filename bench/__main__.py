@@ -15,6 +15,7 @@ from bench import (
     secfc_kernels,
     secfc_rounds,
     secure_sum,
+    startup,
     utility,
     vertical,
 )
@@ -24,6 +25,7 @@ def main() -> int:
     """Run every benchmark, each with its table."""
     missed = 0
     all_but_utility = (
+        startup,
         kernel,
         protocol_round,
         privacy_cost,

@@ -12,8 +12,8 @@ import time
 import tracemalloc
 
 from cloister.crypto import SystemEntropy
-from cloister.protocols.align import Mode
 from cloister.protocols.align.group import BlindingKey, hash_to_points
+from cloister.protocols.align.terms import Mode
 from cloister.sessions.alignment import align_ids
 
 SMALL, FULL, MARK_S = 20_000, 100_000, 60.0

@@ -21,7 +21,7 @@ import numpy as np
 from bench.harness import Pool, conclude, open_pool
 from bench.sets import find_shared
 from cloister.privacy.units import Budget, Unit
-from cloister.protocols.feddp import FeddpSettings
+from cloister.protocols.feddp.settings import FeddpSettings
 from papers.feddp.comparison import AS_SHIPPED, CLOISTER, PUBLISHED, Line, load_peers
 from papers.feddp.datasets import CLUSTERS, MixtureSet, load_study
 from papers.feddp.scope import Scope

@@ -17,8 +17,9 @@ from cloister.numeric import FixedPoint
 from cloister.privacy.placement import Aggregator, Placement
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget
-from cloister.protocols import synopsis
-from cloister.protocols.guided_sums import rehearse
+from cloister.protocols.guided_sums.algorithm import rehearse
+from cloister.protocols.synopsis.pipeline import run_synopsis
+from cloister.protocols.synopsis.settings import Settings as SynopsisSettings
 from cloister.records import ArrayRecords, FloatArray
 from papers.lab.products import Estimate
 from papers.lab.trials import open_executor
@@ -101,7 +102,7 @@ def find_centres(
 
     The coordinator adds the noise, unless another ``placement`` is given.
     """
-    settings = synopsis.Settings(
+    settings = SynopsisSettings(
         clusters=k,
         dimensions=parts[0].shape[1],
         budget=budget,
@@ -111,7 +112,7 @@ def find_centres(
     rehearsal = rehearse(
         settings,
         [ArrayRecords(FixedPoint(16).quantise(part)) for part in parts],
-        pipeline=synopsis.run_synopsis,
+        pipeline=run_synopsis,
         sampler=SimulationSampler(Stream.from_seed(seed, "noise of bench.utility")),
         stream=Stream.from_seed(seed, "common stream of bench.utility"),
     )

@@ -16,16 +16,11 @@ from bench.sets import KS, load_unit
 from cloister.crypto import Identity, SeededEntropy
 from cloister.numeric import FixedPoint
 from cloister.privacy.release import NoiseDuty
-from cloister.protocols.multiparty_lloyd import (
-    CODEC,
-    Agreement,
-    LloydParty,
-    LloydState,
-    NoisePlan,
-    Outcome,
-    Variant,
-    coordinate,
-)
+from cloister.protocols.multiparty_lloyd.agreement import Agreement, Variant
+from cloister.protocols.multiparty_lloyd.coordinator import Outcome, coordinate
+from cloister.protocols.multiparty_lloyd.messages import CODEC
+from cloister.protocols.multiparty_lloyd.noise import NoisePlan
+from cloister.protocols.multiparty_lloyd.party import LloydParty, LloydState
 from cloister.records import ArrayRecords
 from cloister.roles import Seat
 from cloister.runtime import LocalRun, run_local

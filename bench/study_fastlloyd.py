@@ -22,7 +22,9 @@ from cloister.crypto import Stream
 from cloister.kmeans import cluster_sums, sphere_packing
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget
-from cloister.protocols.fastlloyd import SoundSettings, offsets, plan_fastlloyd, rehearse, sound
+from cloister.protocols.fastlloyd import offsets, sound
+from cloister.protocols.fastlloyd.rehearsal import rehearse
+from cloister.protocols.fastlloyd.sound import SoundSettings, plan_fastlloyd
 from cloister.records import ArrayRecords
 
 EPSILONS = (0.1, 0.5, 1.0, 2.0)

@@ -19,8 +19,10 @@ from cloister.kmeans import cluster_sums, lloyd
 from cloister.numeric import FixedPoint
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget, Unit
-from cloister.protocols.feddp import FeddpKnobs, FeddpSettings, Variant, bind_server
-from cloister.protocols.guided_sums import rehearse
+from cloister.protocols.feddp.options import FeddpKnobs, Variant
+from cloister.protocols.feddp.pipeline import bind_server
+from cloister.protocols.feddp.settings import FeddpSettings
+from cloister.protocols.guided_sums.algorithm import rehearse
 from cloister.records import ArrayRecords, FloatArray
 from papers.data.mixtures import feddp_mixture
 

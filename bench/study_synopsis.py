@@ -14,8 +14,9 @@ from cloister.crypto import Stream
 from cloister.kmeans import cluster_sums
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget
-from cloister.protocols.guided_sums import rehearse
-from cloister.protocols.synopsis import Knobs, Settings, run_synopsis
+from cloister.protocols.guided_sums.algorithm import rehearse
+from cloister.protocols.synopsis.pipeline import run_synopsis
+from cloister.protocols.synopsis.settings import Knobs, Settings
 from cloister.records import ArrayRecords
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0)

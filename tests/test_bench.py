@@ -22,7 +22,7 @@ from cloister.crypto import Stream
 from cloister.kmeans import cluster_sums
 from cloister.privacy.privacy_loss import GaussianCost, delta_of_gaussian
 from cloister.privacy.units import Budget
-from cloister.protocols.synopsis import Knobs
+from cloister.protocols.synopsis.settings import Knobs
 from papers.lab.products import Estimate
 from tests.sessions import blobs
 

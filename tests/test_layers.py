@@ -21,7 +21,9 @@ SOURCE = ROOT / "src" / "cloister"
 LAYERS = {
     "errors": 0,
     "records": 0,
+    "late": 0,
     "crypto": 1,
+    "compiled": 1,
     "numeric": 1,
     "columns": 2,
     "field": 2,
@@ -53,6 +55,8 @@ BANNED_EVERYWHERE = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "mars
 BANNED_IN_ROLES = {"socket", "asyncio", "time", "threading", "concurrent", "multiprocessing", "selectors", "ssl", "os"}
 ROLE_PACKAGES = {"aggregation", "protocols", "wire", "roles"}
 ONE_SOURCE_OF_ENTROPY = {"secrets", "uuid"}
+LARGE = {"scipy", "numba", "llvmlite", "sklearn", "opendp", "matplotlib", "grpc", "pyarrow", "pandas", "dp_accounting"}
+"""Libraries that take long to load: a command that does not use them must not wait for them."""
 DRAWS_ITSELF = ("generate_private_key", "generate_key", "random_serial_number", "PrivateKey.generate")
 """Functions of cryptography that draw keys and numbers themselves; ours come from crypto's entropy."""
 
@@ -68,13 +72,28 @@ def unit_of(path):
 
 
 def imports_of(tree):
-    """Every dotted name that a module imports, at any depth."""
+    """Every dotted name that a module imports, at any depth, or names for later."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "relative imports hide the layer"
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("load_late"):
+            yield ast.literal_eval(node.args[0])
+
+
+def imports_at_once(statements):
+    """Every dotted name that is imported when the module is: not inside functions, nor for type checking."""
+    for node in statements:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield from imports_of(node)
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.If):
+            yield from imports_at_once(ast.iter_child_nodes(node))
+        elif isinstance(node, ast.If):
+            yield from imports_at_once(
+                node.orelse if ast.unparse(node.test) == "TYPE_CHECKING" else node.body + node.orelse
+            )
 
 
 def attributes_of(tree):
@@ -99,6 +118,9 @@ def violations(unit, tree):
             yield f"{name} outside crypto"
         elif rest and rest[-1] in DRAWS_ITSELF:
             yield f"a key that does not come from crypto's entropy: {name}"
+    for name in imports_at_once([tree]):
+        if name.split(".")[0] in LARGE:
+            yield f"{name} when the module is loaded: see late.py and compiled.py"
     for use in attributes_of(tree):
         if use.startswith(("np.random", "numpy.random", "os.urandom", "scipy.stats.")):
             yield f"banned use of {use}"
@@ -154,6 +176,14 @@ def test_functions_are_simple():
     assert not list(find_complex_functions())
 
 
+@pytest.mark.parametrize(
+    "path", sorted((SOURCE / "protocols").rglob("*/__init__.py")), ids=lambda path: path.parent.name
+)
+def test_a_protocols_package_imports_nothing_before_one_of_its_modules_is_asked_for(path):
+    """Its options are needed by every command; all that its roles need, only by a job that names it."""
+    assert not list(imports_of(ast.parse(path.read_text())))
+
+
 def test_the_package_does_without_the_papers():
     """papers/ is not in the wheel."""
     for path in modules():
@@ -180,6 +210,12 @@ def test_every_unit_has_a_layer():
         ("runtime", "import numpy as np\nnp.random.default_rng(1)"),
         ("kmeans", "import secrets"),
         ("data", "import os\nos.urandom(4)"),
+        ("kmeans", "from scipy.spatial.distance import cdist"),
+        ("kmeans", "class A:\n    import numba"),
+        ("kmeans", "try:\n    import sklearn.cluster\nexcept ImportError:\n    pass"),
+        ("kmeans", "if TYPE_CHECKING:\n    pass\nelse:\n    import matplotlib"),
+        ("kmeans", "report = load_late('cloister.report')"),
+        ("data", "stats = late.load_late('numpy.random')"),
         ("credentials", "from cryptography.hazmat.primitives.asymmetric.ec import generate_private_key"),
         ("credentials", "from cryptography import x509\nx509.random_serial_number()"),
         ("credentials", "Ed25519PrivateKey.generate()"),

@@ -18,7 +18,7 @@ from cloister.protocol import prepare_audit, register, unregister
 from cloister.report.folder import read_result, write_result
 from cloister.report.text import print_report
 from cloister.sessions import simulate
-from tests.toy_protocol import Mean
+from tests.toy_protocol import Mean, MeanOptions
 
 JOB = """
 name = "toy"
@@ -40,7 +40,7 @@ TABLES = {"north": np.full((3000, 1), 7.0), "south": np.full((1000, 1), 3.0)}
 
 @pytest.fixture(autouse=True)
 def _registered():
-    register(Mean())
+    register(MeanOptions, Mean)
     yield
     unregister("mean")
 
@@ -102,4 +102,4 @@ def test_keys_that_it_does_not_take_are_refused_with_the_protocols_that_do():
 
 def test_a_name_can_be_taken_once():
     with pytest.raises(ConfigError, match="a protocol must have a unique name; got mean"):
-        register(Mean())
+        register(MeanOptions, Mean)

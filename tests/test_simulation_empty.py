@@ -15,7 +15,7 @@ from cloister.errors import DataError
 from cloister.job import Budget, Job, JobParty, OwnSide, Setup, make_options
 from cloister.privacy.ledger import Ledger
 from cloister.privacy.units import Unit
-from cloister.protocols.synopsis import Knobs
+from cloister.protocols.synopsis.settings import Knobs
 from cloister.report import read_result, write_result
 from cloister.report.layout import make_console
 from cloister.report.text import print_report

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from cloister.protocols.fastlloyd import Correction, PostProcessing
+from cloister.protocols.fastlloyd.published_rules import Correction, PostProcessing
 from papers.fastlloyd import printed
 from papers.fastlloyd.datasets import FileSet, Scope, load_points
 from papers.fastlloyd.printed import LossRow

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cloister.kmeans import AssignmentKind
-from cloister.protocols.fastlloyd import PostProcessing
+from cloister.protocols.fastlloyd.published_rules import PostProcessing
 from papers.data.files import read_measurements
 from papers.fastlloyd.datasets import DataSet, FileSet, Scope, load_points
 from papers.fastlloyd.trials import Cell, Method, Trial, TrialLab

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cloister.protocols.fastlloyd import Correction
+from cloister.protocols.fastlloyd.published_rules import Correction
 
 
 @dataclass(frozen=True, kw_only=True)

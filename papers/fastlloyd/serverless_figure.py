@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from cloister.privacy.placement import Aggregator, Joint, Local, Placement, Shared
 from cloister.privacy.units import Budget
-from cloister.protocols.fastlloyd import ROUNDS, SoundSettings, plan_fastlloyd
 from cloister.protocols.fastlloyd.offsets import Offsets
+from cloister.protocols.fastlloyd.sound import ROUNDS, SoundSettings, plan_fastlloyd
 from cloister.protocols.multiparty_lloyd.noise import NoiseKind
 from papers.fastlloyd.datasets import CLUSTERS, FileSet, Scope
 from papers.fastlloyd.trials import Cell, Score, Trial, TrialLab, choose_delta

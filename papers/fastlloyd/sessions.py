@@ -18,16 +18,12 @@ from cloister.kmeans import Assignment
 from cloister.privacy.mechanisms import Noise
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.samplers import ExactSampler, OnProgress
-from cloister.protocols.guided_sums import NoBooks
-from cloister.protocols.multiparty_lloyd import (
-    CODEC,
-    Agreement,
-    LloydParty,
-    LloydState,
-    NoisePlan,
-    Outcome,
-    coordinate,
-)
+from cloister.protocols.guided_sums.coordinator import NoBooks
+from cloister.protocols.multiparty_lloyd.agreement import Agreement
+from cloister.protocols.multiparty_lloyd.coordinator import Outcome, coordinate
+from cloister.protocols.multiparty_lloyd.messages import CODEC
+from cloister.protocols.multiparty_lloyd.noise import NoisePlan
+from cloister.protocols.multiparty_lloyd.party import LloydParty, LloydState
 from cloister.records import ArrayRecords, FloatArray, IntArray
 from cloister.roles import Coordinator, Seat
 from cloister.runtime import NETWORKS, LocalRun, run_local

@@ -32,18 +32,11 @@ from cloister.numeric import FixedPoint
 from cloister.privacy.placement import Aggregator, Placement
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget
-from cloister.protocols.fastlloyd import (
-    PostProcessing,
-    Preset,
-    PublishedSettings,
-    SoundSettings,
-    plan_fastlloyd,
-    plan_published,
-    rehearse,
-)
-from cloister.protocols.fastlloyd.published import ROUNDS_MOST
-from cloister.protocols.multiparty_lloyd import NoisePlan
-from cloister.protocols.multiparty_lloyd.noise import NoiseKind
+from cloister.protocols.fastlloyd.published import ROUNDS_MOST, Preset, PublishedSettings, plan_published
+from cloister.protocols.fastlloyd.published_rules import PostProcessing
+from cloister.protocols.fastlloyd.rehearsal import rehearse
+from cloister.protocols.fastlloyd.sound import SoundSettings, plan_fastlloyd
+from cloister.protocols.multiparty_lloyd.noise import NoiseKind, NoisePlan
 from cloister.protocols.multiparty_lloyd.rules import ExactCentroids, ExactSums, Rule
 from cloister.records import ArrayRecords, FloatArray, Records
 from papers.fastlloyd.datasets import DataSet, load_points

@@ -17,9 +17,11 @@ from cloister.kmeans import cluster_sums, kmeans_plus_plus, lloyd, nearest
 from cloister.privacy.samplers import Sampler
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget, Unit
-from cloister.protocols import synopsis
-from cloister.protocols.feddp import FeddpSettings, bind_server
-from cloister.protocols.guided_sums import rehearse
+from cloister.protocols.feddp.pipeline import bind_server
+from cloister.protocols.feddp.settings import FeddpSettings
+from cloister.protocols.guided_sums.algorithm import rehearse
+from cloister.protocols.synopsis.pipeline import run_synopsis
+from cloister.protocols.synopsis.settings import Settings
 from cloister.records import FloatArray
 from papers.feddp import published
 from papers.feddp.baselines import Bounds, Start, bound_client_sums, find_start, run_feddp_lloyds
@@ -147,8 +149,8 @@ def _rehearse(trial: Trial, study: Study, sampler: Sampler, stream: Stream) -> F
     records = load_records(trial.data)
     sizes = {"clusters": CLUSTERS, "dimensions": study.points.shape[1], "parties": len(records)}
     if trial.method == "synopsis":
-        public = synopsis.Settings(budget=trial.budget, **sizes)
-        run = rehearse(public, records, pipeline=synopsis.run_synopsis, sampler=sampler, stream=stream)
+        public = Settings(budget=trial.budget, **sizes)
+        run = rehearse(public, records, pipeline=run_synopsis, sampler=sampler, stream=stream)
         return study.frame.to_original(run.finding.centres)
     server = study.frame.to_unit(study.server)
     settings = FeddpSettings(budget=trial.budget, **sizes).for_server(server)

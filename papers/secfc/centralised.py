@@ -76,7 +76,7 @@ def run_integer_lloyd(
     field
         Where the distances are computed; without shares, so that an element is its own integer.
     rounds_max, separate_after
-        As :class:`~cloister.protocols.secfc.SecfcAgreement` has them.
+        As :class:`~cloister.protocols.secfc.agreement.SecfcAgreement` has them.
     """
     return _follow(_IntegerSteps(points, start, clusters, field), rounds_max, separate_after)
 

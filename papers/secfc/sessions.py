@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cloister.crypto import Identity, SeededEntropy, Stream
-from cloister.protocols.secfc import CODEC, Outcome, SecfcAgreement, SecfcParty, coordinate_secfc
+from cloister.protocols.secfc.agreement import SecfcAgreement
+from cloister.protocols.secfc.coordinator import Outcome, coordinate_secfc
 from cloister.protocols.secfc.labels import Labels, draw_labels
-from cloister.protocols.secfc.messages import ExchangeShares, Measure
+from cloister.protocols.secfc.messages import CODEC, ExchangeShares, Measure
+from cloister.protocols.secfc.party import SecfcParty
 from cloister.records import ArrayRecords, FloatArray, IntArray
 from cloister.roles import Coordinator
 from cloister.runtime import run_local
@@ -50,7 +52,7 @@ class Job:
     seed
         Of keys, noise of shares, and the first assignment.
     separate_after, rounds_max
-        As :class:`~cloister.protocols.secfc.SecfcAgreement` has them.
+        As :class:`~cloister.protocols.secfc.agreement.SecfcAgreement` has them.
     """
 
     clusters: int

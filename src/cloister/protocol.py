@@ -16,7 +16,7 @@ Public values come from the job and `PublicInput` alone, so every party computes
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Protocol, TypeVar
@@ -68,7 +68,6 @@ __all__ = [
     "prepare_audit",
     "read_public_input",
     "register",
-    "registered_protocols",
     "resolve_protocol",
     "unregister",
 ]
@@ -431,27 +430,35 @@ def placeholder_directory(job: Job) -> tuple[bytes, ...]:
 
 # --- the registry -----------------------------------------------------------------------------------------------------
 
-_REGISTRY: dict[str, Clustering[Any]] = {}
+_MAKERS: dict[str, Callable[[], Clustering[Any]]] = {}
+_MADE: dict[str, Clustering[Any]] = {}
 
 
-def register(protocol: Clustering[Any]) -> None:
-    """Make a protocol known by its name: in job files, simulations, plans, audits and reports."""
-    if protocol.name in _REGISTRY:
-        raise ConfigError(f"a protocol must have a unique name; got {protocol.name}, which is taken.")
-    register_options(protocol.Options)
-    _REGISTRY[protocol.name] = protocol
+def register(options: type[Options], make: Callable[[], Clustering[Any]]) -> None:
+    """Make a protocol known by its options' tag: in job files, simulations, plans, audits and reports.
+
+    ``make`` returns its object, for the first job that needs it; it is the object's class, or imports it.
+    """
+    name = str(options.__struct_config__.tag)
+    if name in known_options():
+        raise ConfigError(f"a protocol must have a unique name; got {name}, which is taken.")
+    register_options(options)
+    _MAKERS[name] = make
 
 
 def unregister(name: str) -> None:
     """Forget a protocol."""
-    del _REGISTRY[name]
     forget_options(name)
+    del _MAKERS[name]
+    _MADE.pop(name, None)
 
 
 def find_protocol(job: Job) -> Clustering[Any]:
     """Return a job's protocol."""
-    known_options()  # imports the registry if nothing has yet
-    return _REGISTRY[job.protocol.name]
+    name = job.protocol.name
+    if name not in _MADE:
+        _MADE[name] = _MAKERS[name]()
+    return _MADE[name]
 
 
 def resolve_protocol(job: Job, public: PublicInput) -> tuple[Job, Clustering[Any], tuple[str, ...]]:
@@ -483,12 +490,6 @@ def prepare_audit(job: Job | Setup) -> JobUnderAudit:
     return protocol.attacks(job, public)
 
 
-def registered_protocols() -> Mapping[str, Clustering[Any]]:
-    """Return all protocols by name, in the order of registration; the first is the default."""
-    known_options()
-    return _REGISTRY
-
-
 def default_name() -> str:
     """Return the name of the protocol of a job that does not name one."""
-    return next(iter(registered_protocols()))
+    return next(iter(known_options()))

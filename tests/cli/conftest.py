@@ -42,6 +42,18 @@ def invoke() -> Invoke:
 
 
 @pytest.fixture
+def pictures() -> None:
+    """Asks for real pictures."""
+
+
+@pytest.fixture(autouse=True)
+def _draw_nothing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To draw takes longer than all else that most of these commands do."""
+    if "pictures" not in request.fixturenames:
+        monkeypatch.setattr("cloister.report.picture.draw_picture", lambda *result, **options: b"no picture")
+
+
+@pytest.fixture
 def job_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Three parties with 40 records each, in the working directory."""
     monkeypatch.chdir(tmp_path)

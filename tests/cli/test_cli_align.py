@@ -9,7 +9,8 @@ import pytest
 from tests.cli.conftest import JOB, Invoke
 
 from cloister.errors import AbsentError
-from cloister.protocols.align import Mode, check_alignments
+from cloister.protocols.align.alignment import check_alignments
+from cloister.protocols.align.terms import Mode
 from cloister.sessions.alignment import load_alignment
 
 TABLES = {

@@ -103,6 +103,7 @@ def test_an_occupied_folder_is_refused_before_the_run(
     assert invoke("run", job_file, "--overwrite", "--quiet").exit_code == 0
 
 
+@pytest.mark.usefixtures("pictures")
 def test_records_are_drawn_only_on_request(invoke: Invoke, job_file: Path) -> None:
     plain = invoke("run", job_file, "--out", "plain", "--seed", 1)
     drawn = invoke("run", job_file, "--out", "drawn", "--seed", 1, "--draw-records")
@@ -111,6 +112,7 @@ def test_records_are_drawn_only_on_request(invoke: Invoke, job_file: Path) -> No
     assert Path("plain/picture.png").read_bytes() != Path("drawn/picture.png").read_bytes()
 
 
+@pytest.mark.usefixtures("pictures")
 def test_without_matplotlib_there_is_a_result_and_a_line_about_the_picture(
     invoke: Invoke, job_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -202,18 +204,12 @@ def test_a_closed_pipe_ends_quietly() -> None:
     assert done.stderr == ""
 
 
-def test_help_names_the_commands_and_the_exit_codes_without_loading_numba() -> None:
-    script = (
-        "import sys; sys.argv = ['cloister', '--help']\n"
-        "from cloister.cli import main\n"
-        "try: main()\n"
-        "finally: assert 'numba' not in sys.modules"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+def test_help_names_the_commands_and_the_exit_codes(invoke: Invoke) -> None:
+    shown = invoke("--help").stdout
     for words in ("run", "init", "predict", "demo", "networks", "130  stopped", "3  a party's table is wrong"):
-        assert words in done.stdout
+        assert words in shown
     for error in CloisterError.__subclasses__():
-        assert f"  {error.exit_code}  " in done.stdout
+        assert f"  {error.exit_code}  " in shown
 
 
 def test_the_version_and_the_networks_are_listed(invoke: Invoke) -> None:

@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 
+from cloister.credentials import renew_keys
 from cloister.privacy.ledger import UNDECLARED, Ledger
 from cloister.privacy.units import Unit
 from cloister.report import read_result
@@ -106,6 +107,20 @@ def test_every_session_of_a_run_goes_on_after_a_kill(kind, who, tmp_path):
         check_end(processes, charged=False)
         assert (tmp_path / "result-telco" / "labels-telco.csv").exists()
         assert not (tmp_path / "result-bank" / "labels-telco.csv").exists()
+
+
+def test_a_certificate_is_renewed_in_the_middle_of_a_run(tmp_path):
+    """As docs/deploy.md says: the new public file goes to the hub, both start again, and the run goes on."""
+    with Processes(tmp_path, JOB.format(protocol=LOCAL)) as processes:
+        processes.start_all({"harbour": ("after", STEPS["party"])})
+        assert processes.wait("harbour")[0] == -signal.SIGKILL
+        processes.running[COORDINATOR].kill()  # what systemd does, too
+        assert processes.wait(COORDINATOR)[0] == -signal.SIGKILL
+        renew_keys(tmp_path / "harbour.key")  # its harbour.pub is where all look for it here
+        for name in (COORDINATOR, "harbour"):
+            processes.start(name)
+        processes.wait_all()
+        check_end(processes)
 
 
 def test_everybody_is_killed_and_started_again(tmp_path):

@@ -10,8 +10,8 @@ import numpy as np
 
 from cloister.privacy.placement import Local, Shared
 from cloister.privacy.units import Budget
-from cloister.protocols.align import Mode
-from cloister.protocols.serverless import CODEC as RING
+from cloister.protocols.align.terms import Mode
+from cloister.protocols.serverless.messages import CODEC as RING
 from cloister.protocols.vertical.labels.session import LabelRoles
 from tests.protocols.align.sessions import AlignSession, name_ids
 from tests.protocols.fastlloyd.sessions import FastLloydSession

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from cloister.errors import RemoteProtocolError
-from cloister.protocols.align import AlignParty
+from cloister.protocols.align.party import AlignParty
 from cloister.protocols.vertical import contents, relayed
 from cloister.wire import CoordinatorEndpoint, PartyEndpoint, codec
 from tests.hostile.cases import CASES

@@ -12,7 +12,7 @@ from cloister.job.options import known_options
 from cloister.jobfile import parse_job, parse_setup
 from cloister.jobfile.sections import SECTION_KEYS, list_own_sections
 from cloister.jobfile.template import TemplateParty, render_template
-from cloister.protocols.synopsis.protocol import SynopsisOptions
+from cloister.protocols.synopsis.options import SynopsisOptions
 
 PAGE = (Path(__file__).parents[2] / "docs" / "job-file.md").read_text()
 

@@ -19,8 +19,8 @@ from cloister.forecast.trials import EPSILONS
 from cloister.job import Budget, DataOptions, Job, JobParty, make_options, noise_options
 from cloister.planning import Plan, plan, print_plan
 from cloister.planning.plan import RECORDS
-from cloister.protocols.synopsis import Knobs
-from cloister.protocols.synopsis.protocol import SynopsisOptions
+from cloister.protocols.synopsis.options import SynopsisOptions
+from cloister.protocols.synopsis.settings import Knobs
 from cloister.report.layout import make_console
 
 SMALL = Knobs(cells_max=256, rounds_max=4, restarts=3)

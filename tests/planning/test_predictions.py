@@ -7,7 +7,7 @@ import pytest
 from cloister.columns import Column
 from cloister.job import Budget, DataOptions, Job, JobParty, make_options
 from cloister.planning import plan
-from cloister.protocols.synopsis import Knobs
+from cloister.protocols.synopsis.settings import Knobs
 from cloister.sessions import simulate
 from tests.sessions import blobs
 

@@ -1,5 +1,8 @@
 """Exact probabilities of the noise, and one battery of tests that compares samples with them."""
 
+from fractions import Fraction
+from functools import cache
+
 import numpy as np
 from scipy import special, stats
 
@@ -36,6 +39,22 @@ def polya_pmf(scale, shares, reach):
     r, x = 1.0 / shares, np.arange(reach + 1)
     log_normaliser = r * np.log(-np.expm1(-1.0 / scale))
     return np.exp(special.gammaln(x + r) - special.gammaln(r) - special.gammaln(x + 1) - x / scale + log_normaliser)
+
+
+@cache
+def kept_probability(kept, things, shares):
+    """P[kept | things] of the cycle algorithm, by the first cycle's length and fate."""
+    if kept < 0:
+        return Fraction(0)
+    if things == 0:
+        return Fraction(int(kept == 0))
+    keep = Fraction(1, shares)
+    total = sum(
+        keep * kept_probability(kept - cycle, things - cycle, shares)
+        + (1 - keep) * kept_probability(kept, things - cycle, shares)
+        for cycle in range(1, things + 1)
+    )
+    return total / things
 
 
 def convolve(parts):

@@ -1,23 +1,26 @@
-"""Both samplers against exact probabilities, and the wrong samplers that the same battery must catch.
+"""Both samplers against exact probabilities, and the wrong samplers that the same battery must catch."""
 
-The exact sampler cannot be seeded. Its tests fail by chance with a probability of about 1e-6 each.
-"""
-
+import random
 from fractions import Fraction
-from functools import cache
+from itertools import islice
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from cloister.crypto import Stream, SystemEntropy
+from cloister.crypto import SeededEntropy, Stream
 from cloister.errors import ConfigError, PrecisionError
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, PolyaDifference
-from cloister.privacy.samplers import ExactSampler, draw_uniform, fold_to_geometric, thin_geometric
+from cloister.privacy.proposals import WORDS, Proposal, propose
+from cloister.privacy.samplers import ExactSampler, fold_to_geometric
 from cloister.privacy.simulation_sampler import SimulationSampler
-from tests.privacy.distributions import ALPHA, battery, battery_for_huge_scales, chi_square, convolve, pmf, polya_pmf
+from tests.privacy.cks20 import draw_gaussian, draw_laplace
+from tests.privacy.distributions import ALPHA, battery, battery_for_huge_scales, convolve, pmf
+from tests.privacy.exact import Bits, bound_exponential
+from tests.privacy.opendp_sampler import draw_with_opendp
 
 EXACT_ENTRIES = 20_000
-SIMULATED_ENTRIES = 1_000_000
+SEEDED_ENTRIES = 1_000_000
 REACH = 400
 SMALL = [
     DiscreteGaussian(sigma=0.1),
@@ -39,10 +42,25 @@ HUGE = [
     DiscreteGaussian(sigma=2.0**40),
     DiscreteLaplace(scale=2.0**40),
 ]
+PLAIN = [
+    DiscreteGaussian(sigma=0.6),
+    DiscreteGaussian(sigma=3.7),
+    DiscreteGaussian(sigma=2.0**30 + 1.25),
+    DiscreteLaplace(scale=0.6),
+    DiscreteLaplace(scale=2.5),
+    DiscreteLaplace(scale=2.0**30 + 1.25),
+]
 
 
 def simulation(*context):
     return SimulationSampler(Stream.from_seed(7, "test samplers", *context))
+
+
+def seeded(*context):
+    """The exact sampler on words that a seed gives, so that its tests are the same every time."""
+    sampler = ExactSampler()
+    sampler._entropy = SeededEntropy(7, " ".join(map(str, context)))
+    return sampler
 
 
 class TestExactSampler:
@@ -51,22 +69,96 @@ class TestExactSampler:
 
     @pytest.mark.parametrize("noise", SMALL, ids=str)
     def test_has_the_exact_distribution(self, noise):
-        assert battery(ExactSampler().draw(noise, EXACT_ENTRIES), pmf(noise, REACH)) > ALPHA
+        assert battery(seeded(noise).draw(noise, SEEDED_ENTRIES), pmf(noise, REACH)) > ALPHA
 
     @pytest.mark.parametrize("noise", HUGE, ids=str)
     def test_has_the_exact_distribution_at_huge_scales(self, noise):
-        assert battery_for_huge_scales(ExactSampler().draw(noise, EXACT_ENTRIES), noise) > ALPHA
+        assert battery_for_huge_scales(seeded(noise).draw(noise, SEEDED_ENTRIES), noise) > ALPHA
+
+    def test_has_it_with_the_bits_of_the_system(self):
+        """The one test that cannot be seeded: it fails by chance once in a million."""
+        noise = DiscreteGaussian(sigma=3.7)
+        assert battery(ExactSampler().draw(noise, EXACT_ENTRIES), pmf(noise, REACH)) > ALPHA
 
     def test_never_repeats_itself(self):
         noise = DiscreteGaussian(sigma=2.0**30)
         assert np.unique(np.concatenate([ExactSampler().draw(noise, 8) for _ in range(4)])).size == 32
 
-    def test_leaves_the_switch_for_unreviewed_opendp_functions_as_it_was(self):
-        from opendp.mod import GLOBAL_FEATURES
+    @pytest.mark.parametrize("noise", PLAIN, ids=str)
+    def test_cannot_be_told_from_opendps(self, noise):
+        theirs = draw_with_opendp(noise, EXACT_ENTRIES)
+        assert compare(seeded("opendp", noise).draw(noise, SEEDED_ENTRIES), theirs) > ALPHA
 
-        before = set(GLOBAL_FEATURES)
-        ExactSampler().draw(DiscreteLaplace(scale=1.2345), 1)
-        assert set(GLOBAL_FEATURES) == before
+    @pytest.mark.parametrize("noise", PLAIN, ids=str)
+    def test_cannot_be_told_from_the_papers_algorithm(self, noise):
+        rng = random.Random(6)
+        draw, scale = (
+            (draw_gaussian, noise.sigma) if isinstance(noise, DiscreteGaussian) else (draw_laplace, noise.scale)
+        )
+        theirs = np.array([draw(Fraction(scale), rng.randrange) for _ in range(6000)])
+        assert compare(seeded("paper", noise).draw(noise, SEEDED_ENTRIES), theirs) > ALPHA
+
+
+def compare(ours, theirs):
+    """The p-value for "both have one distribution", in cells of about equal size by the rank in ours."""
+    edges = np.unique(np.quantile(ours, np.arange(0.01, 1, 0.01)))
+    counts = np.array([np.bincount(np.searchsorted(edges, x), minlength=edges.size + 1) for x in (ours, theirs)])
+    counts = counts[:, counts.sum(axis=0) > 0]
+    return stats.chi2_contingency(counts).pvalue if counts.shape[1] > 1 else 1.0
+
+
+class Recorded:
+    """Words of a seeded source, with a record of every call."""
+
+    def __init__(self, *context):
+        self.source, self.calls = SeededEntropy(7, " ".join(map(str, context))), []
+
+    def bytes(self, count):
+        self.calls.append(self.source.bytes(count))
+        return self.calls[-1]
+
+
+class TestWords:
+    """Every word is used once, in one proposal."""
+
+    @pytest.mark.parametrize("noise", PLAIN, ids=str)
+    def test_samples_are_those_of_the_words_in_their_order(self, noise):
+        sampler = ExactSampler()
+        sampler._entropy = source = Recorded("words", noise)
+        samples = sampler.draw(noise, 3000)
+        words = iter(np.frombuffer(b"".join(source.calls), dtype="<u8").reshape(-1, WORDS).tolist())
+        decide = propose(noise).decide
+        expected = (sample for three in words if (sample := decide(three, source)) is not None)
+        assert samples.tolist() == list(islice(expected, 3000))
+        assert len(source.calls) > 1
+
+    def test_an_open_proposal_is_decided_by_further_bits_and_the_next_takes_the_next_words(self):
+        """Coins that the kernel leaves open, between words that it decides; the last is open for 64 bits, too."""
+        noise = DiscreteLaplace(scale=3.0)
+        one, half = 2**64 // 3 + 5, 1 << 63
+        coin = 2 * bound_exponential(Fraction(1, 3), 63)[0].__floor__()
+        two, kept = 2 * (2**64 // 3) + 5, 2
+        for more, expected in ((0, [0, 1, 2, -2]), (2**64 - 1, [0, 2, -2, 0])):
+            block = [1, half, kept, one, half, coin, two, half, kept, two, half, kept + 1, 1, half, kept]
+            filler = [1, half, kept] * 40
+            sampler = ExactSampler()
+            sampler._entropy = Bits(*(block + filler)[: 3 * (5 * 4 // 2 + 16)], more)
+            assert sampler.draw(noise, 4).tolist() == expected
+            assert not sampler._entropy.words
+
+    @pytest.mark.parametrize("sample", [2**63, -(2**63) - 1])
+    def test_a_sample_beyond_64_bits_is_an_error_and_not_saturated(self, monkeypatch, sample):
+        sampler = ExactSampler()
+        sampler._entropy = Bits(*([1, 0, 2] * (5 // 2 + 16)))  # a V that 64 zeros leave open
+        monkeypatch.setattr(Proposal, "decide", lambda self, words, source: sample)
+        with pytest.raises(OverflowError):
+            sampler.draw(DiscreteLaplace(scale=3.0), 1)
+
+    def test_a_large_v_is_decided_by_the_definition(self):
+        sampler = ExactSampler()
+        word = int(2**64 * np.exp(-20.5))
+        sampler._entropy = Bits(*([1, word, 2] * (5 // 2 + 16)))
+        assert sampler.draw(DiscreteLaplace(scale=3.0), 1).tolist() == [60]
 
 
 class TestSimulationSampler:
@@ -75,11 +167,11 @@ class TestSimulationSampler:
 
     @pytest.mark.parametrize("noise", SMALL, ids=str)
     def test_has_the_exact_distribution(self, noise):
-        assert battery(simulation(str(noise)).draw(noise, SIMULATED_ENTRIES), pmf(noise, REACH)) > ALPHA
+        assert battery(simulation(str(noise)).draw(noise, SEEDED_ENTRIES), pmf(noise, REACH)) > ALPHA
 
     @pytest.mark.parametrize("noise", HUGE, ids=str)
     def test_has_the_exact_distribution_at_huge_scales(self, noise):
-        assert battery_for_huge_scales(simulation(str(noise)).draw(noise, SIMULATED_ENTRIES), noise) > ALPHA
+        assert battery_for_huge_scales(simulation(str(noise)).draw(noise, SEEDED_ENTRIES), noise) > ALPHA
 
     @pytest.mark.parametrize(
         ("noise", "expected"),
@@ -211,81 +303,10 @@ class TestTheBatteryCatches:
         assert battery(samples, pmf(noise, REACH)) < ALPHA
 
 
-class Words:
-    """A byte source that gives the stated 64-bit words and then nothing."""
-
-    def __init__(self, *words):
-        self.words = list(words)
-
-    def bytes(self, count):
-        taken, self.words = self.words[: count // 8], self.words[count // 8 :]
-        assert len(taken) == count // 8, "more words were asked for than stated"
-        return np.array(taken, dtype="<u8").tobytes()
-
-
-class TestUniformIntegers:
-    def test_the_words_that_would_favour_small_numbers_are_drawn_again(self):
-        last = 2**64 - 1  # 2^64 mod 3 = 1, so that only the last word is one too many
-        assert draw_uniform(np.array([3, 3]), Words(last, last - 1, 7)).tolist() == [1, 2]
-
-    @pytest.mark.parametrize("high", [1, 2, 2**40, 2**62])
-    def test_powers_of_two_reject_nothing(self, high):
-        assert draw_uniform(np.array([high]), Words(2**64 - 1)).tolist() == [high - 1]
-
-    @pytest.mark.parametrize("high", [3, 5, 12, 2**62 - 1, 2**63 - 1])
-    def test_as_many_words_are_left_as_a_multiple_of_the_range(self, high):
-        limit = 2**64 - 2**64 % high
-        assert draw_uniform(np.array([high]), Words(limit - 1)).tolist() == [high - 1]
-        assert draw_uniform(np.array([high]), Words(limit, 0)).tolist() == [0]
-
-    def test_the_system_is_a_source(self):
-        drawn = draw_uniform(np.full(6000, 6), SystemEntropy())
-        assert chi_square(np.bincount(drawn, minlength=6).astype(float), np.full(6, 1000.0)) > ALPHA
-
-
-@cache
-def kept_probability(kept, things, shares):
-    """P[kept | things] of the cycle algorithm, by the first cycle's length and fate."""
-    if kept < 0:
-        return Fraction(0)
-    if things == 0:
-        return Fraction(int(kept == 0))
-    keep = Fraction(1, shares)
-    total = sum(
-        keep * kept_probability(kept - cycle, things - cycle, shares)
-        + (1 - keep) * kept_probability(kept, things - cycle, shares)
-        for cycle in range(1, things + 1)
-    )
-    return total / things
-
-
-class TestThinning:
-    @pytest.mark.parametrize("shares", [1, 2, 3, 7])
-    @pytest.mark.parametrize("scale", [0.5, 2.0])
-    def test_a_geometric_number_of_things_leaves_a_negative_binomial(self, scale, shares):
-        p = np.exp(-1.0 / scale)
-        for kept in range(6):
-            mixed = sum(
-                (1 - p) * p**things * float(kept_probability(kept, things, shares)) for things in range(kept, 75)
-            )
-            assert mixed == pytest.approx(polya_pmf(scale, shares, 6)[kept], abs=1e-12)
-
-    @pytest.mark.parametrize("shares", [2, 5])
-    def test_the_code_keeps_what_the_algorithm_keeps(self, shares):
-        things, draws = 9, 200_000
-        kept = thin_geometric(np.full(draws, things), shares, Stream.from_seed(3, "thin", shares))
-        expected = [float(kept_probability(k, things, shares)) * draws for k in range(things + 1)]
-        assert chi_square(np.bincount(kept, minlength=things + 1).astype(float), np.array(expected)) > ALPHA
-
-    def test_one_share_keeps_all(self):
-        things = np.array([0, 1, 5, 2**45])
-        assert np.array_equal(thin_geometric(things, 1, Stream.from_seed(3, "all")), things)
-
+class TestShares:
     def test_folding_maps_two_laplace_values_to_each_geometric_one(self):
         assert fold_to_geometric(np.array([-3, -2, -1, 0, 1, 2])).tolist() == [2, 1, 0, 0, 1, 2]
 
-
-class TestShares:
     @pytest.mark.parametrize("shares", [2, 3, 6])
     @pytest.mark.parametrize("scale", [0.3, 1.0, 4.0])
     def test_add_up_to_discrete_laplace(self, scale, shares):

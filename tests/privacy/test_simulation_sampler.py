@@ -7,8 +7,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from cloister.crypto import Stream, SystemEntropy
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace
-from cloister.privacy.simulation_sampler import build_staircase
+from cloister.privacy.simulation_sampler import build_staircase, draw_uniform, thin_geometric
+from tests.privacy.distributions import ALPHA, chi_square, kept_probability, polya_pmf
+from tests.privacy.exact import Bits
 
 NOISES = [
     DiscreteGaussian(sigma=0.1),
@@ -67,3 +70,46 @@ def test_tables_stay_small(scale):
         staircase = build_staircase(noise)
         assert staircase.boundaries.size < 2**11
         assert 2**staircase.width_bits <= scale / 16
+
+
+class TestUniformIntegers:
+    def test_the_words_that_would_favour_small_numbers_are_drawn_again(self):
+        last = 2**64 - 1  # 2^64 mod 3 = 1, so that only the last word is one too many
+        assert draw_uniform(np.array([3, 3]), Bits(last, last - 1, 7)).tolist() == [1, 2]
+
+    @pytest.mark.parametrize("high", [1, 2, 2**40, 2**62])
+    def test_powers_of_two_reject_nothing(self, high):
+        assert draw_uniform(np.array([high]), Bits(2**64 - 1)).tolist() == [high - 1]
+
+    @pytest.mark.parametrize("high", [3, 5, 12, 2**62 - 1, 2**63 - 1])
+    def test_as_many_words_are_left_as_a_multiple_of_the_range(self, high):
+        limit = 2**64 - 2**64 % high
+        assert draw_uniform(np.array([high]), Bits(limit - 1)).tolist() == [high - 1]
+        assert draw_uniform(np.array([high]), Bits(limit, 0)).tolist() == [0]
+
+    def test_the_system_is_a_source(self):
+        drawn = draw_uniform(np.full(6000, 6), SystemEntropy())
+        assert chi_square(np.bincount(drawn, minlength=6).astype(float), np.full(6, 1000.0)) > ALPHA
+
+
+class TestThinning:
+    @pytest.mark.parametrize("shares", [1, 2, 3, 7])
+    @pytest.mark.parametrize("scale", [0.5, 2.0])
+    def test_a_geometric_number_of_things_leaves_a_negative_binomial(self, scale, shares):
+        p = np.exp(-1.0 / scale)
+        for kept in range(6):
+            mixed = sum(
+                (1 - p) * p**things * float(kept_probability(kept, things, shares)) for things in range(kept, 75)
+            )
+            assert mixed == pytest.approx(polya_pmf(scale, shares, 6)[kept], abs=1e-12)
+
+    @pytest.mark.parametrize("shares", [2, 5])
+    def test_the_code_keeps_what_the_algorithm_keeps(self, shares):
+        things, draws = 9, 200_000
+        kept = thin_geometric(np.full(draws, things), shares, Stream.from_seed(3, "thin", shares))
+        expected = [float(kept_probability(k, things, shares)) * draws for k in range(things + 1)]
+        assert chi_square(np.bincount(kept, minlength=things + 1).astype(float), np.array(expected)) > ALPHA
+
+    def test_one_share_keeps_all(self):
+        things = np.array([0, 1, 5, 2**45])
+        assert np.array_equal(thin_geometric(things, 1, Stream.from_seed(3, "all")), things)

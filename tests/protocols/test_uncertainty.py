@@ -19,10 +19,13 @@ from cloister.protocols.fastlloyd import offsets
 from cloister.protocols.fastlloyd.published import PublishedSettings, plan_published
 from cloister.protocols.fastlloyd.rehearsal import rehearse as rehearse_rounds
 from cloister.protocols.fastlloyd.sound import SoundSettings, plan_fastlloyd
-from cloister.protocols.feddp import FeddpSettings, bind_server
-from cloister.protocols.guided_sums import refinement, rehearse
+from cloister.protocols.feddp.pipeline import bind_server
+from cloister.protocols.feddp.settings import FeddpSettings
+from cloister.protocols.guided_sums import refinement
+from cloister.protocols.guided_sums.algorithm import rehearse
 from cloister.protocols.multiparty_lloyd.noise import plan_noise
-from cloister.protocols.synopsis import Settings, run_synopsis
+from cloister.protocols.synopsis.pipeline import run_synopsis
+from cloister.protocols.synopsis.settings import Settings
 from cloister.protocols.vertical.algorithm import run_vertical
 from cloister.protocols.vertical.rehearsal import rehearse_vertical
 from cloister.protocols.vertical.settings import Settings as VerticalSettings

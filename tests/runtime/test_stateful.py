@@ -7,7 +7,7 @@ ends with a result or TooFewPartiesError within its steps, and the result is Llo
 import numpy as np
 from hypothesis import settings
 
-from cloister.protocols.multiparty_lloyd import CODEC
+from cloister.protocols.multiparty_lloyd.messages import CODEC
 from tests.network_machine import NetworkMachine
 from tests.protocols.multiparty_lloyd.oracle import plain_lloyd
 from tests.protocols.multiparty_lloyd.sessions import make_session

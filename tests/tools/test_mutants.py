@@ -163,7 +163,7 @@ def tree(tmp_path):
 )
 def test_a_verdict_is_that_of_the_tests_that_pass_without_the_mutant(tree, old, new, status, by):
     source = (tree / "src/cloister/privacy/books.py").read_bytes()
-    copy = Copy(tree, limit_s=15, wide_s=60)
+    copy = Copy(tree, limit_s=6 if status == "timeout" else 15, wide_s=60)
     try:
         verdict = copy.try_mutant("m", "src/cloister/privacy/books.py", source.replace(old, new))
         assert (copy.root / "src/cloister/privacy/books.py").read_bytes() == source

@@ -13,8 +13,7 @@ from hypothesis.extra import numpy as hnp
 from cloister.aggregation.messages import Answered, Attempt, Total
 from cloister.aggregation.seed_agreement import OpenSession, Ready
 from cloister.errors import LocalProtocolError, RemoteProtocolError
-from cloister.protocols.multiparty_lloyd import CODEC
-from cloister.protocols.multiparty_lloyd.messages import MaskedRound, NaiveRound
+from cloister.protocols.multiparty_lloyd.messages import CODEC, MaskedRound, NaiveRound
 from cloister.wire import Array, Codec
 from cloister.wire.codec import DTYPES
 

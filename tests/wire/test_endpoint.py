@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cloister.aggregation.seed_agreement import OpenSession, Ready
 from cloister.errors import DivergedError, LocalProtocolError, RemoteProtocolError
-from cloister.protocols.multiparty_lloyd import CODEC
+from cloister.protocols.multiparty_lloyd.messages import CODEC
 from cloister.roles import Ask
 from cloister.wire import CoordinatorEndpoint, PartyEndpoint
 from tests.protocols.multiparty_lloyd.sessions import make_session, split

@@ -50,9 +50,15 @@ _THRESHOLD = ("tests/lattice/test_threshold.py",)
 _ORDER = ("tests/protocols/align/test_leakage.py",)
 _REPLACED = ("tests/protocols/vertical/test_settings.py", "tests/protocols/vertical/test_job.py")
 _SAMPLERS = ("tests/privacy/test_sampler_entropy.py",)
+_NOISE = ("tests/privacy/test_samplers.py",)
+_KERNEL = ("tests/privacy/test_noise_kernel.py",)
+_PROPOSALS = ("tests/privacy/test_proposals.py",)
+_EXPONENTIALS = ("tests/privacy/test_exponentials.py",)
 _BOOKS = ("tests/privacy/test_books.py",)
 _BLOCKS = ("tests/kmeans/test_expression.py",)
 _JOB = ("tests/jobfile/test_any_value.py",)
+_WATCH_LOG = ("tests/deployment/watch/test_log.py",)
+_WATCH_PAGES = ("tests/deployment/watch/test_pages.py",)
 _ABSENT = ("tests/test_absent.py",)
 _PIPES = ("tests/runtime/test_pipes.py",)
 _EXPOSURE = ("tests/exposure/test_exposure.py",)
@@ -309,11 +315,138 @@ NAMED: tuple[Named, ...] = (
     ),
     Named("replacement costs no flood", "protocols/vertical/leakage", " + 4 * settings.flood_rho", "", _REPLACED),
     Named(
-        "constant thinning",
+        "exact noise: constant thinning",
         "privacy/samplers",
-        "thin_geometric(fold_to_geometric(laplace), shares, self._entropy)",
-        "thin_geometric(fold_to_geometric(laplace), shares, __import__('cloister.crypto').crypto.Stream(bytes(32)))",
+        "self._take_words(16 * (geometric.size - done))",
+        "np.arange(1 << 62, 1 << 63, 1 << 48, dtype=np.uint64)",
         _SAMPLERS,
+    ),
+    Named(
+        "exact noise: the coin is V's word",
+        "privacy/noise_kernel",
+        "words[at + 2] >> _ONE",
+        "words[at + 1] >> _ONE",
+        _KERNEL,
+    ),
+    Named(
+        "exact noise: the sign is V's word",
+        "privacy/noise_kernel",
+        "words[at + 2] & _ONE",
+        "words[at + 1] & _ONE",
+        _KERNEL,
+    ),
+    Named(
+        "exact noise: a word serves two proposals",
+        "privacy/noise_kernel",
+        "            break\n        at += WORDS",
+        "            break\n        at += 2",
+        _KERNEL,
+    ),
+    Named(
+        "exact noise: an open proposal's words go on to the next",
+        "privacy/samplers",
+        "                    at += WORDS",
+        "                    at += WORDS - 1",
+        _NOISE,
+    ),
+    Named("exact noise: open proposals are dropped", "privacy/samplers", "sample is not None", "False", _NOISE),
+    Named("exact noise: no gap", "privacy/noise_kernel", "GAP = 1 << 18", "GAP = 1", _KERNEL),
+    Named("exact noise: a narrower gap", "privacy/noise_kernel", "GAP = 1 << 18", "GAP = 1 << 16", _KERNEL),
+    Named(
+        "exact noise: open coins are kept",
+        "privacy/noise_kernel",
+        "if coin < bound:",
+        "if coin < bound + _GAP:",
+        _KERNEL,
+    ),
+    Named(
+        "exact noise: an exponent that may be too small",
+        "privacy/proposals",
+        "math.ceil(least) + 3",
+        "math.ceil(least)",
+        _KERNEL,
+    ),
+    Named(
+        "exact noise: a table of ceilings",
+        "privacy/noise_kernel",
+        "floor_exponential(Fraction(i, 1 << 8 * place), WORD_BITS)",
+        "floor_exponential(Fraction(i, 1 << 8 * place), WORD_BITS) + 1",
+        _KERNEL,
+    ),
+    Named("exact noise: V is never open", "privacy/noise_kernel", " or uniform == thresholds[run]", "", _KERNEL),
+    Named("exact noise: V stops at 16", "privacy/noise_kernel", "run == runs or ", "run < runs and ", _KERNEL),
+    Named(
+        "exact noise: V's table one too high",
+        "privacy/proposals",
+        "[floor_exponential(run * self.step, WORD_BITS) for",
+        "[floor_exponential(run * self.step, WORD_BITS) + 1 for",
+        _KERNEL,
+    ),
+    Named(
+        "exact noise: zero counts double", "privacy/noise_kernel", "magnitude != 0 or not is_negative", "True", _KERNEL
+    ),
+    Named(
+        "exact noise: open zeros count double",
+        "privacy/proposals",
+        "is_negative and magnitude == 0",
+        "False",
+        _PROPOSALS,
+    ),
+    Named(
+        "exact noise: words that favour small U",
+        "privacy/noise_kernel",
+        "if rest < unfair:",
+        "if rest < _ZERO:",
+        _KERNEL,
+    ),
+    Named(
+        "exact noise: words that favour small cycles",
+        "privacy/noise_kernel",
+        "rest < (_ZERO - places) % places:",
+        "rest < _ZERO:",
+        _KERNEL,
+    ),
+    Named(
+        "exact noise: sigma to three digits",
+        "privacy/proposals",
+        "sigma = Fraction(mechanism.sigma)",
+        "sigma = Fraction(f'{mechanism.sigma:.3e}')",
+        _PROPOSALS,
+    ),
+    Named(
+        "exact noise: a scale without its fraction",
+        "privacy/proposals",
+        "scale = Fraction(mechanism.scale)",
+        "scale = Fraction(mechanism.scale if mechanism.scale < 2 else int(mechanism.scale))",
+        _PROPOSALS,
+    ),
+    Named(
+        "exact noise: the prefix of exp(-y) is below it",
+        "privacy/exponentials",
+        "self._prefix < low:",
+        "self._prefix <= low:",
+        _EXPONENTIALS,
+    ),
+    Named(
+        "exact noise: an open number goes on with zeros",
+        "privacy/exponentials",
+        'int.from_bytes(self._source.bytes(WORD_BITS // 8), "little")',
+        "0",
+        _EXPONENTIALS,
+    ),
+    Named(
+        "exact noise: enclosures without the error of their sum",
+        "privacy/exponentials",
+        "total - precision, min(one, total + precision)",
+        "total, min(one, total)",
+        _EXPONENTIALS,
+    ),
+    Named(
+        "exact noise: a halving is not taken back",
+        "privacy/exponentials",
+        "range(halvings)",
+        "range(halvings - 1)",
+        _EXPONENTIALS,
     ),
     Named(
         "clipping only above 1.001 R^2",
@@ -347,15 +480,15 @@ NAMED: tuple[Named, ...] = (
     Named(
         "labels under all of fastmath",
         "kmeans/blocks",
-        'error_model="numpy", fastmath={"contract"})',
-        'error_model="numpy", fastmath=True)',
+        '_compile = Compile(fastmath={"contract"})',
+        "_compile = Compile(fastmath=True)",
         _BLOCKS,
     ),
     Named(
         "distances in any order",
         "kmeans/blocks",
-        'error_model="numpy", fastmath={"contract"})',
-        'error_model="numpy", fastmath={"contract", "reassoc", "nsz"})',
+        '_compile = Compile(fastmath={"contract"})',
+        '_compile = Compile(fastmath={"contract", "reassoc", "nsz"})',
         _BLOCKS,
     ),
     Named(
@@ -719,7 +852,7 @@ NAMED: tuple[Named, ...] = (
     Named(
         "the end of a stream is the end of a run",
         "runtime/remote/participant",
-        "                self._why = str(error) or self._why\n",
+        "                self._why[str(error)] = None\n",
         "                return\n",
         ("tests/runtime/remote/test_participant.py",),
     ),
@@ -750,5 +883,61 @@ NAMED: tuple[Named, ...] = (
         "        if self.table.ids is not None and self.alignment is None:\n",
         "        if 0:\n",
         _PARTY_RUN,
+    ),
+    Named(
+        "a log that tells what is wrong with a table",
+        "deployment/watch/log",
+        "outcome=type(wrong).__name__, exit_code",
+        "outcome=str(wrong), exit_code",
+        _WATCH_LOG,
+    ),
+    Named(
+        "lengths of replies in the log",
+        "deployment/watch/log",
+        "            self.write(what, peer=event.peer)\n",
+        "            self.write(what, peer=event.peer, size=event.size_bytes)\n",
+        _WATCH_LOG,
+    ),
+    Named(
+        "a flood that fills the log",
+        "deployment/watch/log",
+        "        if self._lines >= _BURST:\n",
+        "        if 0:\n",
+        _WATCH_LOG,
+    ),
+    Named(
+        "a flood at the port of metrics",
+        "deployment/watch/http",
+        "        if len(self._answered) >= _ANSWERS_MOST:\n",
+        "        if 0:\n",
+        _WATCH_PAGES,
+    ),
+    Named(
+        "callers of metrics who say nothing",
+        "deployment/watch/http",
+        "self._callers >= _CALLERS_MOST or ",
+        "",
+        _WATCH_PAGES,
+    ),
+    Named(
+        "a stranger's word for a name",
+        "runtime/remote/admission",
+        '            known = hello.party if hello.party in self._agreed.parties else ""\n',
+        "            known = hello.party\n",
+        _HUB,
+    ),
+    Named(
+        "a party that refuses in silence",
+        "runtime/remote/participant",
+        "            await channel.send(messages.Rejected(refused.reason))\n",
+        "",
+        _HUB,
+    ),
+    Named(
+        "a run that cannot be given up",
+        "runtime/journal",
+        "                    os.ftruncate(self._file, 0)\n",
+        "                    pass\n",
+        ("tests/test_versions.py",),
     ),
 )

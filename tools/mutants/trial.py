@@ -23,7 +23,7 @@ from pathlib import Path
 from tools.mutants.choice import rank_tests
 
 _COPIED = ("src", "tests", "papers", "tools", "bench", "docs", "pyproject.toml", "README.md", "SECURITY.md", "Makefile")
-_MEMORY_KIB = 12 * 2**20  # of addresses: compilers and OpenDP map much more than they use
+_MEMORY_KIB = 12 * 2**20  # of addresses: compilers and libraries map much more than they use
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)  # the names of parameters have spaces
 _CHUNK = 6  # files of tests in one process
 

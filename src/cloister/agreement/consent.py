@@ -27,7 +27,7 @@ from cloister.runtime.remote.greeting import read_major
 VERSION = 1
 DIGEST, RUN = r"\A[0-9a-f]{64}\Z", r"\A(?:[0-9a-f]{32})?\Z"
 _MODE = 0o600
-_AGAIN = "See what the job asks for, and agree to it: cloister join JOB.TOML"
+_AGAIN = "See what the job asks for, and agree to it: cloister join JOB.TOML --keys NAME"
 
 
 class Consent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -18,10 +18,12 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
-from scipy.special import betainccinv, betaincinv, ndtr, ndtri
 
 from cloister.errors import ConfigError
+from cloister.late import load_late
 from cloister.records import FloatArray
+
+special = load_late("scipy.special")
 
 DEFAULT_CONFIDENCE = 1 - 1e-6
 # Renyi orders at which the zCDP inequality is tried; any set is sound, a finer one gains little. 1 stands for KL.
@@ -163,7 +165,7 @@ def estimate_gaussian_epsilon(counts: EventCounts, *, delta: float) -> float:
     _check_delta(delta)
     p = (counts.hits_likelier + 0.5) / (counts.runs_likelier + 1)  # keeps the quantiles finite
     q = (counts.hits_other + 0.5) / (counts.runs_other + 1)
-    mu = float(ndtri(p) - ndtri(q))
+    mu = float(special.ndtri(p) - special.ndtri(q))
     if mu <= 0:
         return 0.0
     if delta == 0:
@@ -171,9 +173,9 @@ def estimate_gaussian_epsilon(counts: EventCounts, *, delta: float) -> float:
 
     def excess(epsilon: float) -> float:
         upper, lower = mu / 2 - epsilon / mu, -mu / 2 - epsilon / mu
-        return float(ndtr(upper) - math.exp(epsilon) * ndtr(lower)) - delta
+        return float(special.ndtr(upper) - math.exp(epsilon) * special.ndtr(lower)) - delta
 
-    low, high = 0.0, mu * mu / 2 + mu * float(-ndtri(delta))  # there Phi(mu/2 - epsilon/mu) is already delta
+    low, high = 0.0, mu * mu / 2 + mu * float(-special.ndtri(delta))  # there Phi(mu/2 - epsilon/mu) is already delta
     if excess(low) <= 0:
         return 0.0
     for _ in range(80):
@@ -191,14 +193,14 @@ def largest_certifiable_epsilon(runs: int, *, delta: float = 0.0, confidence: fl
 def rate_low(hits: Any, runs: Any, alpha: float) -> FloatArray:
     """One-sided Clopper-Pearson lower bounds; ``hits`` may be fractional, for predictions."""
     hits = np.asarray(hits, dtype=np.float64)
-    bound = betaincinv(np.maximum(hits, 1e-12), runs - hits + 1, alpha)
+    bound = special.betaincinv(np.maximum(hits, 1e-12), runs - hits + 1, alpha)
     return np.asarray(np.where(hits > 0, bound, 0.0), dtype=np.float64)
 
 
 def rate_high(hits: Any, runs: Any, alpha: float) -> FloatArray:
     """One-sided Clopper-Pearson upper bounds; ``hits`` may be fractional, for predictions."""
     hits = np.asarray(hits, dtype=np.float64)
-    bound = betainccinv(hits + 1, np.maximum(runs - hits, 1e-12), alpha)
+    bound = special.betainccinv(hits + 1, np.maximum(runs - hits, 1e-12), alpha)
     return np.asarray(np.where(hits < runs, bound, 1.0), dtype=np.float64)
 
 

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, expit
 
 from cloister.errors import ConfigError
+from cloister.late import load_late
 from cloister.records import FloatArray
+
+special = load_late("scipy.special")
 
 ONE_RUN_CONFIDENCE = 0.999
 _LARGEST_EPSILON = 50.0
@@ -71,9 +73,9 @@ def one_run_p_value(guesses: Guesses, *, epsilon: float, delta: float) -> float:
         return 1.0
     # The regularised incomplete beta function is the binomial's upper tail; tails[j] = f(j) for j = 0..v.
     if delta == 0:
-        return float(betainc(v, r - v + 1, expit(epsilon)))
+        return float(special.betainc(v, r - v + 1, special.expit(epsilon)))
     steps = np.arange(1, v + 1, dtype=np.float64)
-    tails = np.concatenate([[1.0], betainc(steps, r - steps + 1, expit(epsilon))])
+    tails = np.concatenate([[1.0], special.betainc(steps, r - steps + 1, special.expit(epsilon))])
     rise = float(np.max((tails[v - 1 :: -1] - tails[v]) / steps))
     return min(1.0, float(tails[v]) + 2.0 * guesses.canaries * delta * rise)
 

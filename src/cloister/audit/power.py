@@ -15,12 +15,14 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import ndtr
-from scipy.stats import binom
 
 from cloister.audit.bounds import Claim, rate_high, rate_low
+from cloister.late import load_late
 from cloister.privacy.privacy_loss import GaussianCost, delta_of_gaussian
 from cloister.records import FloatArray
+
+special = load_late("scipy.special")
+stats = load_late("scipy.stats")
 
 _UNLUCKY = 0.05
 _CUTS = np.linspace(-6.0, 6.0, 121)
@@ -54,8 +56,8 @@ def find_power(claim: Claim, *, runs: int, confidence: float) -> float | None:
 
     def is_caught(times: float) -> bool:
         likelier, other = rates(times)
-        low = rate_low(binom.ppf(_UNLUCKY, runs, likelier), runs, (1 - confidence) / 2)
-        high = rate_high(binom.ppf(1 - _UNLUCKY, runs, other), runs, (1 - confidence) / 2)
+        low = rate_low(stats.binom.ppf(_UNLUCKY, runs, likelier), runs, (1 - confidence) / 2)
+        high = rate_high(stats.binom.ppf(1 - _UNLUCKY, runs, other), runs, (1 - confidence) / 2)
         return bool((claim.excess_of_rates(low, high) > 1.0).any())
 
     return _find_first(is_caught, low=1.0, high=_MOST_TIMES)
@@ -66,7 +68,7 @@ def _name_rates(claim: Claim) -> Callable[[float], tuple[FloatArray, FloatArray]
     if claim.rho is None and claim.delta == 0:
         return lambda times: _laplace_rates(times * claim.epsilon)
     mu = math.sqrt(2 * claim.rho) if claim.rho is not None else _find_mu(claim)
-    return lambda times: (ndtr(times * mu / 2 - _CUTS), ndtr(-times * mu / 2 - _CUTS))
+    return lambda times: (special.ndtr(times * mu / 2 - _CUTS), special.ndtr(-times * mu / 2 - _CUTS))
 
 
 def _laplace_rates(epsilon: float) -> tuple[FloatArray, FloatArray]:

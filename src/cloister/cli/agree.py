@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from cloister.cli.failures import EXIT_DECLINED
 from cloister.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -56,9 +57,9 @@ def join(
     path = find_consent(job_file, party) if out is None else out
     if not yes and not typer.confirm(f"\nDo you agree, as {party}, to one run of this job?"):
         typer.echo("Nothing was recorded.")
-        raise typer.Exit(1)
+        raise typer.Exit(EXIT_DECLINED)
     write_consent(give_consent(held.identity, job, party), path)
-    typer.echo(f"Written: {path}. It is good for one run of exactly this job: cloister party {job_file}")
+    typer.echo(f"Written: {path}. It is good for one run of exactly this job: cloister party {job_file} --keys ...")
 
 
 def find_consent(job_file: Path, party: str) -> Path:

@@ -206,7 +206,7 @@ def _find_consent(job_file: Path, job: Job, held: OwnKeys, role: str) -> tuple[b
 
     path = find_consent(job_file, role)
     if not path.exists():
-        return True, f"none yet: cloister join {job_file}"
+        return True, f"none yet: cloister join {job_file} --keys NAME --own FILE"
     check_consent(read_consent(path), held.public.identity, job, role, source=str(path))
     return True, f"{path} is good for one run"
 

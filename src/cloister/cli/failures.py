@@ -37,6 +37,7 @@ from cloister.errors import (
 
 P = ParamSpec("P")
 
+EXIT_DECLINED = 1  # whoever was asked said no
 EXIT_REFUTED = 12  # not an error: an audit has done its job
 EXIT_FAILED_CHECK = 18  # cloister verify has done its job, too
 EXIT_UNEXPECTED = 70  # as in sysexits.h: an internal error
@@ -63,6 +64,7 @@ EXIT_CODES_HELP = "\b\nExit codes:\n" + "\n".join(
     f"  {code:>3}  {meaning}"
     for code, meaning in [
         (0, "done"),
+        (EXIT_DECLINED, "nothing was done: the answer was no"),
         *sorted(
             [
                 *((error.exit_code, meaning) for error, meaning in _MEANINGS.items()),

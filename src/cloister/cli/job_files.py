@@ -77,7 +77,8 @@ def init(
     typer.echo("Now fill in low and high for each column: public bounds are never taken from the data.")
     if len(parties) < 2:
         typer.echo("Also name a second party where the file says so.")
-    typer.echo(f"Then: cloister plan {out}, which spends nothing; cloister {'join' if hub else 'run'} {out}")
+    then = f"each party: cloister join {out} --keys NAME --own FILE" if hub else f"cloister run {out}"
+    typer.echo(f"Then: cloister plan {out}, which spends nothing; {then}")
 
 
 def _read_people(pub: list[Path], coordinator: Path | None, party: list[str]) -> tuple[list[TemplateParty], str]:

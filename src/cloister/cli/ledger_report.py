@@ -33,11 +33,17 @@ def print_statements(ledgers: Mapping[str, LedgerSession], console: Console) -> 
 
 
 @contextmanager
-def tell_if_stopped(ledgers: Mapping[str, LedgerSession], errors: Console) -> Iterator[None]:
-    """Say what was spent if the block ends with an error or is interrupted: it stays spent."""
+def tell_if_stopped(
+    ledgers: Mapping[str, LedgerSession], errors: Console, *, also_nothing: bool = False
+) -> Iterator[None]:
+    """Say what was spent if the block ends with an error or is interrupted: it stays spent.
+
+    With ``also_nothing``, whoever interrupts it is told so, too, if that is nothing.
+    """
     try:
         yield
-    except BaseException:
+    except BaseException as error:
+        also_nothing = also_nothing and isinstance(error, KeyboardInterrupt)
         for party, session in ledgers.items():
             try:
                 spent, state = session.spent(), session.state()
@@ -51,6 +57,10 @@ def tell_if_stopped(ledgers: Mapping[str, LedgerSession], errors: Console) -> It
                     f"{_describe_spent(state)}",
                     soft_wrap=True,
                 )
+            elif also_nothing:
+                errors.print(f"cloister: {party} has been charged nothing by this run.", soft_wrap=True)
+        if also_nothing and not ledgers:
+            errors.print("cloister: no ledger has been charged by this run.", soft_wrap=True)
         raise
 
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from cloister.cli.ledger_report import print_statements, tell_if_stopped
-from cloister.cli.progress import report_clipped, show_progress
+from cloister.cli.live import show_run
+from cloister.cli.progress import report_clipped
 from cloister.cli.run import draw
-from cloister.errors import ConfigError
+from cloister.errors import ConfigError, PolicyError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from cloister.deployment import End
     from cloister.job import Job, Setup
     from cloister.privacy.ledger import LedgerSession
@@ -34,6 +38,13 @@ Deadline = Annotated[
     float, typer.Option(min=1, metavar="SECONDS", help="How long to wait for whoever is slow or cannot be reached.")
 ]
 Anew = Annotated[bool, typer.Option("--anew", help="Give up an earlier run of this job that did not end.")]
+Log = Annotated[
+    str | None, typer.Option(metavar="FILE", help="Append a log to FILE, in lines of JSON; - is standard error.")
+]
+Metrics = Annotated[
+    str | None,
+    typer.Option(metavar="[HOST:]PORT", help="Serve /metrics (Prometheus) and /health here; default host: loopback."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print no progress and no report.")]
 
 
@@ -56,14 +67,18 @@ def serve(
     ] = None,
     record: Annotated[Path | None, typer.Option(help="The record of the run; default: run-NAME.json.")] = None,
     anew: Anew = False,
+    log: Log = None,
+    metrics: Metrics = None,
     quiet: Quiet = False,
 ) -> None:
     """Coordinate a job between organisations: listens on one port, holds no table and gets no result."""
     from cloister.deployment import serve as serve_job
     from cloister.deployment.record import check_record_place, describe_run, write_record
+    from cloister.deployment.watch import Watch, open_log
     from cloister.job import COORDINATOR, Setup
     from cloister.jobfile import load_job
     from cloister.report.layout import make_console
+    from cloister.runtime.remote.grpc_log import hear_handshakes
     from cloister.runtime.remote.hub import Deadlines
 
     job, errors = load_job(job_file), make_console(stderr=True)
@@ -76,14 +91,15 @@ def serve(
     def tell_port(port: int) -> None:
         make_console().print(f"Listening on port {port} for {len(job.parties)} parties.", soft_wrap=True)
 
-    with show_progress(errors, quiet=quiet) as on_progress:
+    watch = Watch.make(job, COORDINATOR, listen=metrics, on_metrics=partial(_tell_metrics, errors))
+    with hear_handshakes(watch.observe), open_log(log), show_run(watch, job, errors, quiet=quiet, log=log):
         course = serve_job(
             Setup(job=job, folder=job_file.parent),
             end,
             listen=listen or _listen_everywhere(job),
             anew=anew,
-            on_progress=on_progress,
             on_listening=tell_port,
+            watch=watch,
         )
     write_record(describe_run(course), place)
     make_console().print(f"Written: {place}", soft_wrap=True)
@@ -108,12 +124,15 @@ def party(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Agree to every run of this job, without a consent.")] = False,
     anew: Anew = False,
+    log: Log = None,
+    metrics: Metrics = None,
     quiet: Quiet = False,
 ) -> None:
     """Take part in a job between organisations: calls the coordinator, and is never called."""
     from cloister.agreement import OwnConsent
     from cloister.cli.agree import find_consent
     from cloister.deployment import take_part
+    from cloister.deployment.watch import Watch, open_log
     from cloister.jobfile import load_job
     from cloister.report.folder import add_picture, check_destination, write_result
     from cloister.report.layout import make_console
@@ -134,7 +153,14 @@ def party(
         granted.extend([] if labels is None else [labels])
         write_result(result, folder, overwrite=overwrite, labels=granted, sign=sign)
 
-    with tell_if_stopped(ledgers, errors), show_progress(errors, quiet=quiet) as on_progress:
+    watch = Watch.make(job, role, listen=metrics, on_metrics=partial(_tell_metrics, errors))
+    telling = tell_if_stopped(ledgers, errors, also_nothing=True)
+    with open_log(log), telling, show_run(watch, job, errors, quiet=quiet, log=log) as view:
+
+        def note_ledger(name: str, ledger: LedgerSession) -> None:
+            ledgers[name] = ledger
+            view.note_ledger(ledger)
+
         result = take_part(
             setup,
             role,
@@ -144,9 +170,9 @@ def party(
             consent=agreed,
             contract=job_file.read_text(encoding="utf-8-sig"),
             anew=anew,
-            on_progress=on_progress,
             on_table=None if quiet else report_clipped(job, errors),
-            on_ledger=ledgers.__setitem__,
+            on_ledger=note_ledger,
+            watch=watch,
         )
     if quiet:
         make_console().print(str(folder.resolve()), soft_wrap=True)
@@ -158,6 +184,10 @@ def party(
     print_statements(ledgers, make_console())
     for labels in granted:
         errors.print(f"cloister: {labels.file_name} is as private as the records of {role}.", soft_wrap=True)
+
+
+def _tell_metrics(errors: Console, port: int) -> None:
+    errors.print(f"cloister: /metrics and /health are served on port {port}.", soft_wrap=True)
 
 
 def _make_end(
@@ -172,7 +202,7 @@ def _make_end(
     from cloister.credentials import find_keys, find_public_files, load_keys
     from cloister.credentials.directory import list_public_files
     from cloister.deployment.keys import find_role, list_peers, make_end
-    from cloister.job import OwnSide, find_policy
+    from cloister.job import COORDINATOR, OwnSide, find_policy
     from cloister.jobfile import load_own_side, load_policy
 
     path = find_keys(keys)
@@ -182,6 +212,11 @@ def _make_end(
     hosting = list_public_files(hosts)
     policy = find_policy(OwnSide() if own_side is None else load_own_side(own_side))
     revoked = () if policy is None else load_policy(policy).revoked
+    if role == COORDINATOR and (gone := [party.name for party in job.parties if party.identity in revoked]):
+        raise PolicyError(
+            f"{policy}: the coordinator's own policy must not revoke the job's parties; it revokes {', '.join(gone)}. "
+            "Ask them for a job with their new identities."
+        )
     return role, make_end(job, own, found, deadlines=deadlines, revoked=revoked, hosts=hosting)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -51,32 +51,38 @@ def show_progress(console: Console, *, quiet: bool = False) -> Iterator[Callable
                 task, completed=progress.step, total=progress.steps, description=describe_progress(progress)
             )
     else:
-        yield _PlainLines(console).show
+        yield PlainLines(console).show
 
 
-class _PlainLines:
-    """One line per step, or per several steps if there are more than twenty."""
+class PlainLines:
+    """One line per step, or per several steps if there are more than twenty; one for each wait outside of steps."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._shown = -1
+        self._shown: tuple[int, str] = -1, ""
 
     def show(self, progress: Progress) -> None:
         """Print a line if the step is finished and due to be shown."""
         every = max(1, -(-progress.steps // _MOST_LINES))
         due = progress.step % every == 0 or progress.step == progress.steps
-        if due and progress.step != self._shown:
-            self._shown = progress.step
-            self._console.print(f"[{progress.step}/{progress.steps}] {describe_progress(progress)}", soft_wrap=True)
+        step = progress.step, "" if progress.steps else progress.label
+        if due and step != self._shown:
+            self._shown = step
+            place = f"[{progress.step}/{progress.steps}] " if progress.steps else ""
+            self._console.print(f"{place}{describe_progress(progress)}", soft_wrap=True)
 
 
 def describe_progress(progress: Progress) -> str:
     """Return the step, and whom it is waiting for."""
     if not progress.waiting_for:
         return progress.label
-    names = ", ".join(progress.waiting_for[:_MOST_NAMES])
-    more = len(progress.waiting_for) - _MOST_NAMES
-    return f"{progress.label}, waiting for {names}" + (f" and {more} more" if more > 0 else "")
+    return f"{progress.label}, waiting for {name_some(progress.waiting_for)}"
+
+
+def name_some(names: Sequence[str]) -> str:
+    """Return the first few names, and how many more there are."""
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def report_clipped(job: Job, errors: Console) -> OnTable:

@@ -61,7 +61,7 @@ def align(
 
     Each party gets a file that says which of its rows is at each place of the common order.
     """
-    from cloister.protocols.align import Mode, NormalForm
+    from cloister.protocols.align.terms import Mode, NormalForm
     from cloister.report.layout import make_console
     from cloister.sessions import align_job
     from cloister.sessions.alignment import save_alignment
@@ -88,7 +88,7 @@ def align(
 
 def _report(aligned: Aligned, files: dict[str, Path], *, seeded: bool) -> None:
     """Print the outcome, and who learned what."""
-    from cloister.protocols.align import LEAKAGE, Mode
+    from cloister.protocols.align.terms import LEAKAGE, Mode
 
     assert aligned.run is not None  # nothing was read from earlier files
     outcome = aligned.run.result

@@ -20,10 +20,12 @@ from cryptography.hazmat.primitives.ciphers import Cipher
 from cryptography.hazmat.primitives.ciphers.algorithms import ChaCha20
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from cloister.errors import ConfigError
+from cloister.late import load_late
 from cloister.records import FloatArray, IntArray
+
+special = load_late("scipy.special")
 
 KEY_BYTES = 32
 NONCE_BYTES = 12
@@ -109,7 +111,7 @@ class Stream:
 
     def normal(self, *shape: int) -> FloatArray:
         """Return standard normal doubles by inversion; for synthetic data, never for privacy noise."""
-        result: FloatArray = ndtri(self.uniform(*shape) + 2.0**-54)
+        result: FloatArray = special.ndtri(self.uniform(*shape) + 2.0**-54)
         return result
 
     def integers(self, high: int, *shape: int) -> IntArray:

@@ -27,7 +27,8 @@ from cloister.job import COORDINATOR, Setup
 from cloister.privacy.books import make_sampler
 from cloister.privacy.samplers import Sampler
 from cloister.protocol import PublicInput, find_protocol
-from cloister.protocols.align import CODEC, Mode, coordinate
+from cloister.protocols.align.coordinator import coordinate
+from cloister.protocols.align.terms import CODEC, Mode
 from cloister.runtime.remote.greeting import Agreed
 from cloister.runtime.remote.hub import Hub
 from cloister.runtime.remote.messages import Abandon, Consented, Ending, Facts, Finish, Over, Start

@@ -13,7 +13,7 @@ from cloister.credentials import derive_session
 from cloister.crypto import make_entropy
 from cloister.job import Job
 from cloister.protocol import PublicInput
-from cloister.protocols.align import Mode, Terms
+from cloister.protocols.align.terms import Mode, Terms
 from cloister.runtime.remote.messages import RUN_BYTES, Facts
 from cloister.sessions.tables import resolve_form
 

@@ -23,12 +23,14 @@ from cloister.deployment.coordinator_run import CoordinatorRun, choose_ending
 from cloister.deployment.own_roles import PartyPlace
 from cloister.deployment.party_run import Keep, PartyRun
 from cloister.deployment.run_files import Begun, Confirmed, RunFiles
+from cloister.deployment.watch import Watch
 from cloister.errors import AbsentError, CloisterError, ConfigError, PolicyError, own_error
 from cloister.job import COORDINATOR, Job, Setup
 from cloister.privacy.ledger import LedgerSession
 from cloister.protocol import SERVER, PublicInput, read_public_input
 from cloister.report.result import Result
 from cloister.runtime import OnProgress
+from cloister.runtime.remote.events import Listening, Observe, ignore
 from cloister.runtime.remote.greeting import Agreed, OwnEnd
 from cloister.runtime.remote.grpc_client import SharedConnection, connect
 from cloister.runtime.remote.grpc_server import GrpcServer
@@ -73,11 +75,7 @@ class End:
         """Open our journals; with ``anew`` an earlier run is given up."""
         if self.journals is None:
             return None
-        files = RunFiles(self.journals, key=self.journal_key, job=self.agreed.job, role=role)
-        if anew and files.run is not None:
-            files.wipe()
-            files = RunFiles(self.journals, key=self.journal_key, job=self.agreed.job, role=role)
-        return files
+        return RunFiles(self.journals, key=self.journal_key, job=self.agreed.job, role=role, anew=anew)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +96,7 @@ def serve(
     anew: bool = False,
     on_progress: OnProgress | None = None,
     on_listening: Callable[[int], None] = lambda port: None,
+    watch: Watch | None = None,
 ) -> CoordinatorRun:
     """Coordinate one run of a job between its parties.
 
@@ -115,6 +114,8 @@ def serve(
         Give up an earlier run of this job that did not end.
     on_progress, on_listening
         Told about each step; told the port.
+    watch
+        Shows the run to whoever operates it.
 
     Raises
     ------
@@ -124,15 +125,19 @@ def serve(
         If the job or the public table breaks a rule.
     """
     require_grpc()
+    watch = watch or Watch.make(setup.job, COORDINATOR)
     return run_until_stopped(
-        coordinate(
-            setup,
-            end,
-            listen=listen,
-            sources=sources,
-            anew=anew,
-            on_progress=on_progress,
-            on_listening=on_listening,
+        watch.around(
+            coordinate(
+                setup,
+                end,
+                listen=listen,
+                sources=sources,
+                anew=anew,
+                on_progress=on_progress,
+                on_listening=on_listening,
+                observe=watch.observe,
+            )
         )
     )
 
@@ -146,6 +151,7 @@ async def coordinate(
     anew: bool = False,
     on_progress: OnProgress | None = None,
     on_listening: Callable[[int], None] = lambda port: None,
+    observe: Observe = ignore,
 ) -> CoordinatorRun:
     """Do what `serve` does, in an event loop that runs."""
     public = read_public_input(setup, (sources or {}).get(SERVER))
@@ -162,6 +168,7 @@ async def coordinate(
         entropy=SystemEntropy(),
         deadlines=end.deadlines,
         on_progress=on_progress,
+        observe=observe,
         on_done=lambda confirmations: None if files is None else files.write(*starmap(Confirmed, confirmations)),
     )
     course = CoordinatorRun(
@@ -175,7 +182,9 @@ async def coordinate(
         clock=asyncio.get_running_loop().time,
     )
     server = GrpcServer(end.tls, hub.serve, calls_most=2 * len(end.agreed.parties))
-    on_listening(await server.start(listen))
+    port = await server.start(listen)
+    observe(Listening(port))
+    on_listening(port)
     alive = asyncio.ensure_future(hub.keep_alive())
     error: BaseException | None = None
     try:
@@ -207,6 +216,7 @@ def take_part(
     on_progress: OnProgress | None = None,
     on_table: OnTable | None = None,
     on_ledger: Callable[[str, LedgerSession], None] | None = None,
+    watch: Watch | None = None,
 ) -> Result:
     """Take part in a run of a job as ONE of its parties.
 
@@ -232,6 +242,8 @@ def take_part(
         Give up an earlier run of this job that did not end.
     on_progress, on_table, on_ledger
         Told what the coordinator says of the run; what was found in the table; what is held of the ledger.
+    watch
+        Shows the run to whoever operates it.
 
     Raises
     ------
@@ -243,21 +255,25 @@ def take_part(
         Whatever is wrong with our own table, ledger or files; nobody else hears of that.
     """
     require_grpc()
+    watch = watch or Watch.make(setup.job, party)
     try:
         return run_until_stopped(
-            participate(
-                setup,
-                party,
-                end,
-                address=address,
-                keep=keep,
-                consent=consent,
-                contract=contract,
-                sources=sources,
-                anew=anew,
-                on_progress=on_progress,
-                on_table=on_table,
-                on_ledger=on_ledger,
+            watch.around(
+                participate(
+                    setup,
+                    party,
+                    end,
+                    address=address,
+                    keep=keep,
+                    consent=consent,
+                    contract=contract,
+                    sources=sources,
+                    anew=anew,
+                    on_progress=on_progress,
+                    on_table=on_table,
+                    on_ledger=on_ledger,
+                    observe=watch.observe,
+                )
             )
         )
     except AbsentError as error:
@@ -279,6 +295,7 @@ async def participate(
     on_table: OnTable | None = None,
     on_ledger: Callable[[str, LedgerSession], None] | None = None,
     housemates: Housemates | None = None,
+    observe: Observe = ignore,
 ) -> Result:
     """Do what `take_part` does, in an event loop that runs; ``housemates`` are what parties of one process share."""
     if party not in end.agreed.parties:
@@ -309,6 +326,7 @@ async def participate(
         deadlines=end.deadlines,
         on_progress=on_progress,
         together=None if housemates is None else housemates.together,
+        observe=observe,
     )
     is_over = False  # what keeps us from going on (a table that was moved, say) may be put right
     try:

@@ -22,7 +22,9 @@ from cloister.privacy.ledger import LedgerSession
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.samplers import Sampler
 from cloister.protocol import SERVER, Explanation, Finding, PublicInput, Seat, find_protocol, read_public_input
-from cloister.protocols.align import CODEC, Alignment, AlignParty, check_alignments, check_ids
+from cloister.protocols.align.alignment import Alignment, check_alignments, check_ids
+from cloister.protocols.align.party import AlignParty
+from cloister.protocols.align.terms import CODEC
 from cloister.report.labels import PartyLabels
 from cloister.runtime.remote import messages
 from cloister.runtime.remote.greeting import Agreed

@@ -45,11 +45,11 @@ def reach_coordinator(job: Job, own: OwnKeys, coordinator: PublicKeyFile, addres
     tls = make_end(job, own, {COORDINATOR: coordinator}, deadlines=Deadlines()).tls
     try:
         challenge = asyncio.run(_hear(address, tls))
-    except (LostError, TimeoutError):
+    except (LostError, TimeoutError) as error:
         raise UnreachableError(
             f"the coordinator must answer at {address}, with the certificate of {coordinator.name}.pub, and trust "
             "ours; it does not. Is it running, is the address right, does a firewall or proxy let us through, and do "
-            "both ends have each other's newest public file?"
+            f"both ends have each other's newest public file? {error}".rstrip()
         ) from None
     if challenge.major != MAJOR:
         raise RefusedError(Refusal.VERSION.text)

@@ -72,6 +72,8 @@ class RunFiles:
         The job's digest.
     role
         The party's name, or the coordinator's.
+    anew
+        Give up an earlier run, unread.
 
     Attributes
     ----------
@@ -84,11 +86,12 @@ class RunFiles:
         If they are damaged, of another owner, or in use by another process.
     """
 
-    def __init__(self, folder: Path, *, key: bytes, job: bytes, role: str) -> None:
+    def __init__(self, folder: Path, *, key: bytes, job: bytes, role: str, anew: bool = False) -> None:
         self.folder = folder / f"{job.hex()[:16]}-{role}"
         self._key, self._memories = key, dict[str, Memory]()
         make_folder(self.folder)
-        self._journal = Journal(self.folder / _RUN, key=key, session=derive_key(job, "run of a role", role)[:RUN_BYTES])
+        session = derive_key(job, "run of a role", role)[:RUN_BYTES]
+        self._journal = Journal(self.folder / _RUN, key=key, session=session, anew=anew)
         self.recovered = [self._read(entry) for entry in self._journal.recovered]
         if not self.recovered:
             self._clear()  # what is left of a run that was being wiped

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.compiled import compile_inline, compile_loop
 from cloister.errors import LocalProtocolError
-from cloister.field.kernels import Words, compile_inline, compile_loop, multiply_add
+from cloister.field.kernels import Words, multiply_add
 from cloister.records import FloatArray, IntArray
 
 LARGEST_COUNT = 2**32 - 1  # so that the square of a count is one word

@@ -15,33 +15,23 @@ is x = a + p ((b - a) p^-1 mod q), which needs no number larger than x.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
-import numba
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from cloister.compiled import compile_inline, compile_loop, make_instruction
+from cloister.late import load_late
 from cloister.records import IntArray
+
+ir = load_late("llvmlite.ir")
+types = load_late("numba.types")
 
 Words = NDArray[np.uint64]
 
 LAZY_TERMS = 63
 PRIME_BITS = 61
 LARGEST_SMALL_PRIME = 2**29 - 1
-
-_Function = TypeVar("_Function")
-
-
-class _Jit(Protocol):
-    def __call__(self, function: _Function, /) -> _Function: ...
-
-
-compile_loop: _Jit = numba.njit(nogil=True, cache=True, error_model="numpy")
-# Inlined before types are known: a call that the compiler inlines later costs sharing a third of its speed.
-compile_inline: _Jit = numba.njit(nogil=True, cache=True, error_model="numpy", inline="always")
 
 _LIMB_MASK = np.uint64(2**PRIME_BITS - 1)
 _ZERO, _THREE, _SHIFT = np.uint64(0), np.uint64(3), np.uint64(PRIME_BITS)
@@ -63,7 +53,7 @@ def _type_multiply_add(typing_context: Any, high: Any, low: Any, a: Any, b: Any)
     return types.UniTuple(types.uint64, 2)(*[types.uint64] * 4), generate
 
 
-multiply_add: Any = intrinsic(_type_multiply_add)
+multiply_add = make_instruction(_type_multiply_add)
 
 
 @compile_inline

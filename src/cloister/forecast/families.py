@@ -12,17 +12,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial.distance import pdist
-from scipy.special import ndtri
 
 from cloister.crypto import Stream
 from cloister.kmeans import sphere_packing
+from cloister.late import load_late
 from cloister.records import FloatArray, IntArray
+
+distance = load_late("scipy.spatial.distance")
 
 SYNTH_OVERLAPPING, SYNTH_SEPARATED = 0.21, 0.70
 """Separation indices (Qiu and Joe 2006) of clusters that overlap and of clusters that do not (FastLloyd 6.1)."""
 
-_QUANTILE = -float(ndtri(0.025))
+_QUANTILE = 1.9599639845400545  # of the normal distribution, at 0.975
 _UNBALANCED = 16.0  # the ratio of the largest cluster to the smallest
 _MIDDLING = 0.5  # the separation of the unbalanced clusters
 
@@ -75,7 +76,7 @@ class Family:
 def place_clusters(stream: Stream, sizes: list[int], d: int, separation: float) -> Sample:
     """Draw round clusters of these sizes, in this order, with at least this separation from their neighbours."""
     centres = sphere_packing(stream.child("centres"), len(sizes), d)
-    apart = float(pdist(centres).min()) if len(sizes) > 1 else 1.0
+    apart = float(distance.pdist(centres).min()) if len(sizes) > 1 else 1.0
     deviation = apart * (1.0 - separation) / (2.0 * _QUANTILE * (1.0 + separation))
     labels = np.repeat(np.arange(len(sizes)), sizes)
     points = centres[labels] + deviation * stream.child("points").normal(labels.size, d)

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from scipy.spatial.distance import cdist
 
 from cloister.crypto import Stream
 from cloister.errors import ConfigError
@@ -15,9 +13,13 @@ from cloister.forecast.families import Sample
 from cloister.forecast.model import PlanRequest
 from cloister.job import Job
 from cloister.kmeans import cluster_sums, lloyd, weighted_kmeans
+from cloister.late import load_late
 from cloister.privacy.units import EPSILON_LEAST, EPSILON_MOST
 from cloister.records import FloatArray
 from cloister.runtime import OnProgress, Progress
+
+optimize = load_late("scipy.optimize")
+distance = load_late("scipy.spatial.distance")
 
 EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0)
 _RESTARTS, _ITERATIONS = 5, 100  # of k-means without privacy
@@ -121,7 +123,7 @@ class Reference:
         typical = (counts >= average / 2) & (counts <= average * 2)
         matched = np.empty((len(runs), *reference.shape))
         for i, centres in enumerate(runs):
-            matched[i] = centres[linear_sum_assignment(cdist(reference, centres, "sqeuclidean"))[1]]
+            matched[i] = centres[optimize.linear_sum_assignment(distance.cdist(reference, centres, "sqeuclidean"))[1]]
         deviations = np.sqrt(matched.var(axis=0, ddof=1).mean(axis=1))
         return float(np.median(deviations[typical] if typical.any() else deviations))
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any, ClassVar, Literal, get_args, get_type_hints
 
@@ -79,6 +80,7 @@ class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag
     facts: ClassVar[Facts] = Facts()
 
     @classmethod
+    @cache
     def section_kind(cls) -> type | None:
         """Return the dataclass that the protocol's own section is read into; None if it has none."""
         if cls.facts.section is None:
@@ -161,8 +163,7 @@ def forget_options(name: str) -> None:
 
 def known_options() -> Mapping[str, type[Options]]:
     """Return every protocol's options by name, in the order of registration; the first is the default."""
-    if not _KNOWN:
-        import_module(_REGISTRY)  # a job made in Python may be the first to need it
+    import_module(_REGISTRY)  # which registers them, if nothing has imported it yet
     return _KNOWN
 
 

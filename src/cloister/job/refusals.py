@@ -11,7 +11,8 @@ import math
 import operator
 import re
 from collections.abc import Iterable, Sequence
-from typing import NoReturn
+from functools import cache
+from typing import Any, NoReturn
 
 import msgspec
 
@@ -127,10 +128,16 @@ def check_fields(path: KeyPath, section: object) -> None:
     section
         A msgspec struct or a dataclass.
     """
-    kind = msgspec.inspect.type_info(type(section))
-    assert isinstance(kind, msgspec.inspect.StructType | msgspec.inspect.DataclassType)
-    for field in kind.fields:
+    kind: Any = type(section)
+    for field in _read_annotations(kind):
         _check_value((*path, field.name), getattr(section, field.name), field.type)
+
+
+@cache
+def _read_annotations(section: type[Any]) -> tuple[msgspec.inspect.Field, ...]:
+    kind = msgspec.inspect.type_info(section)
+    assert isinstance(kind, msgspec.inspect.StructType | msgspec.inspect.DataclassType)
+    return kind.fields
 
 
 def _check_value(path: KeyPath, value: object, kind: msgspec.inspect.Type) -> None:

@@ -34,6 +34,8 @@ from cloister.jobfile.sections import (
 from cloister.privacy.ledger import default_ledger
 from cloister.runtime import NETWORKS
 
+VERSION = 1
+"""Of the form of job files; one that names none has it."""
 MAX_JOB_BYTES = 4 * 2**20
 _TOML_LINE = re.compile(r"\(at line (\d+), column \d+\)")
 # A dotted key of more than 16 parts, for which the parser would need time and memory in the square of their number.
@@ -228,12 +230,21 @@ def _parse_toml(text: str, source_name: str) -> dict[str, Any]:
         line = int(match[1]) if match else text.rstrip("\n").count("\n") + 1
         reason = _TOML_LINE.sub("", str(error)).strip()
         raise ConfigError(
-            f"{source_name}:{line}: the job must be valid TOML; got: {reason}. Its syntax: https://toml.io"
+            f"{source_name}:{line}: the file must be valid TOML; got: {reason}. Its syntax: https://toml.io"
         ) from None
 
 
 def _read_job(document: dict[str, Any]) -> Job:
     """Read the contract from a parsed job file."""
+    version = document.get("version", VERSION)
+    if version != VERSION or isinstance(version, bool):  # before anything else: another version has other keys
+        what_to_do = "Use the version of Cloister that the others use."
+        refuse(
+            ("version",),
+            f"be {VERSION}, the form of job files that this Cloister reads",
+            show_value(version),
+            what_to_do,
+        )
     check_keys((), document, (*SECTIONS, *list_own_sections()))
     for section, known in SECTION_KEYS.items():  # a misplaced key explains a missing section: report it first
         if section in document:

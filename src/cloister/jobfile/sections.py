@@ -45,7 +45,7 @@ SECTION_KEYS: dict[str, tuple[str, ...]] = {
     "ledger": ("path",),
     "coordinator": JobCoordinator.__struct_fields__,
 }
-SECTIONS = ("name", "protocol", "columns", "parties", *SECTION_KEYS)
+SECTIONS = ("version", "name", "protocol", "columns", "parties", *SECTION_KEYS)
 
 
 def list_own_sections() -> dict[str, type]:

@@ -56,9 +56,10 @@ def render_template(
         sections = _render_coordinator(coordinator, address) + sections
     how_to_run = "Run it with: cloister run job.toml"
     if coordinator is not None:
-        how_to_run = "Each party: cloister check job.toml, cloister join job.toml"
+        how_to_run = "Each party: cloister check job.toml --keys NAME --own FILE, then cloister join"
     return f"""\
 # A Cloister job. Every party sees this file. {how_to_run}
+version = 1                        # of the form of this file
 name = {quote_string(name)}
 
 # What the result may reveal of any one record, over all rounds: less is safer, more is more accurate.

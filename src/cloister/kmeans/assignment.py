@@ -22,13 +22,15 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, Protocol
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from cloister.errors import ConfigError
 from cloister.kmeans.flow import SizeLimits, solve_flow
 from cloister.kmeans.kernel import ClusterSums, cluster_sums, nearest
 from cloister.kmeans.values import check_at_least, check_centres, check_finite_points
+from cloister.late import load_late
 from cloister.records import FloatArray, IntArray, Records
+
+distance = load_late("scipy.spatial.distance")
 
 AssignmentKind = Literal[
     "unconstrained",
@@ -85,13 +87,13 @@ class _Constrained(ABC):
         """Return which record counts in which cluster; raise InfeasibleError if the sizes cannot be met."""
         centres = check_centres(centres)
         points = check_finite_points(points, centres.shape[1])
-        return self._assign_by_distance(cdist(points, centres, "sqeuclidean"))
+        return self._assign_by_distance(distance.cdist(points, centres, "sqeuclidean"))
 
     def sums(self, records: Records | FloatArray, centres: FloatArray) -> ClusterSums:
         """Return each cluster's sum and count; a record in several clusters counts in each."""
         centres = check_centres(centres)
         points = check_finite_points(_gather(records), centres.shape[1])
-        squared_distances = cdist(points, centres, "sqeuclidean")
+        squared_distances = distance.cdist(points, centres, "sqeuclidean")
         pairs = self._assign_by_distance(squared_distances)
         k = len(centres)
         columns = [np.bincount(pairs.clusters, weights=column[pairs.rows], minlength=k) for column in points.T]

@@ -24,16 +24,17 @@ cache takes a quarter longer.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
-import numba
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]
-from numba import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from cloister.compiled import Compile, make_instruction
+from cloister.late import load_late
 from cloister.records import FloatArray, IntArray
+
+ir = load_late("llvmlite.ir")
+types = load_late("numba.types")
 
 LINE_BYTES = 64
 # Block, transposed block and a little more fit the nearest cache (32 KiB) up to 24 features. A multiple of any vector.
@@ -44,7 +45,6 @@ CENTRE_TILE = 4
 # Up to so many numbers (clusters times columns), a pass for each is faster than a scattered addition for each record.
 FEW_SUMS = 48
 FEATURE_PAD = 2
-_Function = TypeVar("_Function")
 
 
 def _type_prefetch(typing_context: Any, address: Any) -> tuple[Any, Any]:
@@ -64,19 +64,11 @@ def _type_prefetch(typing_context: Any, address: Any) -> tuple[Any, Any]:
     return types.void(types.uintp), generate
 
 
-prefetch: Any = intrinsic(_type_prefetch)
+prefetch = make_instruction(_type_prefetch)
 
-
-class _Jit(Protocol):
-    def __call__(self, function: _Function, /) -> _Function: ...
-
-
-# Without numba's own threads, and without the interpreter lock: the callers bring the threads.
-_compile: _Jit = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
-
-
+_compile = Compile(fastmath={"contract"})
 # Sums may be reordered inside a block, which every block then does alike; nothing that decides a label is compiled so.
-_compile_sums: _Jit = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+_compile_sums = Compile(fastmath={"contract", "reassoc", "nsz"})
 
 
 @_compile

@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from cloister.crypto import Stream
 from cloister.errors import ConfigError
 from cloister.kmeans.values import check_at_least, check_finite_points, check_weights
+from cloister.late import load_late
 from cloister.records import FloatArray, IntArray
+
+distance = load_late("scipy.spatial.distance")
 
 # After this many rejected candidates for one centre, a radius counts as too large.
 _ATTEMPTS = 128
@@ -80,7 +82,7 @@ def kmeans_plus_plus(
         if not mass.any():
             mass = squared_distances if squared_distances.any() else np.ones(len(points))
         drawn = _draw(mass, uniform[j] if j else uniform[j, :1])
-        left = cdist(points[drawn], points, "sqeuclidean")
+        left = distance.cdist(points[drawn], points, "sqeuclidean")
         if j:
             np.minimum(left, squared_distances, out=left)
         best = int((left @ weights).argmin()) if len(drawn) > 1 else 0
@@ -156,12 +158,12 @@ def _pack_spheres(stream: Stream, k: int, d: int, radius: float) -> FloatArray |
     return centres
 
 
-def _find_apart(candidates: FloatArray, centres: FloatArray, distance: float) -> int | None:
+def _find_apart(candidates: FloatArray, centres: FloatArray, least: float) -> int | None:
     """Return the first candidate that is so far from every centre: the same one on every processor."""
     together = max(1, _DIFFERENCES // max(1, centres.size))
     for first in range(0, len(candidates), together):
         squares = np.square(candidates[first : first + together, None] - centres).sum(axis=2)
-        fitting = np.flatnonzero((squares >= distance * distance).all(axis=1))
+        fitting = np.flatnonzero((squares >= least * least).all(axis=1))
         if fitting.size:
             return first + int(fitting[0])
     return None

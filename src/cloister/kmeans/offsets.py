@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.compiled import compile_loop
 from cloister.errors import ConfigError
 from cloister.kmeans.kernel import nearest
 from cloister.numeric import find_reach
@@ -68,8 +68,17 @@ def sum_offsets(
     return out
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[misc, unused-ignore]
-def _add_offsets(points, labels, squares, centres, radii, reach, weight, out):  # type: ignore[no-untyped-def]
+@compile_loop
+def _add_offsets(
+    points: FloatArray,
+    labels: NDArray[np.int32],
+    squares: FloatArray,
+    centres: FloatArray,
+    radii: FloatArray,
+    reach: float,
+    weight: int,
+    out: IntArray,
+) -> None:
     n, d = points.shape
     for i in range(n):
         j = labels[i]

@@ -25,12 +25,13 @@ from math import ceil, log2
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.compiled import compile_loop
 from cloister.crypto import Entropy
 from cloister.errors import ConfigError, LocalProtocolError, RemoteProtocolError
 from cloister.lattice.encryption import round_to_plaintext
 from cloister.lattice.keys import SecretKeys
 from cloister.lattice.lwe import LweBatch, draw_flood
-from cloister.lattice.ntt import Residues, compile_loop, reduce_wide
+from cloister.lattice.ntt import Residues, reduce_wide
 from cloister.lattice.parameters import Parameters
 from cloister.lattice.ring import Ring, check_residues
 from cloister.records import IntArray

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.compiled import compile_loop
 from cloister.crypto import Entropy
 from cloister.errors import ConfigError
 from cloister.lattice.keys import PublicKeys, SecretKeys, check_seed
-from cloister.lattice.ntt import Residues, compile_loop, reduce_wide, subtract_once
+from cloister.lattice.ntt import Residues, reduce_wide, subtract_once
 from cloister.lattice.parameters import Parameters
 from cloister.lattice.sampling import draw_errors, draw_ternary, expand_masks
 from cloister.records import IntArray

@@ -16,11 +16,12 @@ the result is in the usual bit-reversed order, place i holding the value at psi^
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from cloister.compiled import compile_inline, compile_loop
 
 Residues = NDArray[np.uint32]
 
@@ -28,17 +29,6 @@ Residues = NDArray[np.uint32]
 _PERIOD_MIN = 128
 _SHIFT = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
-
-_Function = TypeVar("_Function")
-
-
-class _Jit(Protocol):
-    def __call__(self, function: _Function, /) -> _Function: ...
-
-
-# Without numba's own threads, and without the interpreter lock: the callers bring the threads.
-compile_loop: _Jit = numba.njit(nogil=True, cache=True, error_model="numpy")
-compile_inline: _Jit = numba.njit(nogil=True, cache=True, error_model="numpy", inline="always")
 
 
 @compile_inline

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.compiled import compile_loop
 from cloister.errors import ConfigError, RemoteProtocolError
-from cloister.lattice.ntt import Residues, compile_loop
+from cloister.lattice.ntt import Residues
 from cloister.lattice.parameters import Parameters
 from cloister.lattice.ring import PRIME_BITS
 

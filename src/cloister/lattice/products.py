@@ -24,11 +24,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cloister.compiled import compile_loop
 from cloister.crypto import Entropy
 from cloister.errors import LocalProtocolError
 from cloister.lattice.encryption import encrypt_public
 from cloister.lattice.keys import PublicKeys
-from cloister.lattice.ntt import Residues, compile_loop, reduce_wide
+from cloister.lattice.ntt import Residues, reduce_wide
 from cloister.lattice.parameters import Parameters
 from cloister.records import IntArray
 

@@ -24,10 +24,11 @@ from typing import Any
 
 import numpy as np
 
+from cloister.compiled import compile_loop
 from cloister.crypto import Entropy
 from cloister.errors import LocalProtocolError
 from cloister.lattice.keys import SecretKeys
-from cloister.lattice.ntt import Residues, compile_loop, forward_one, multiply_lazy, reduce_wide, subtract_once
+from cloister.lattice.ntt import Residues, forward_one, multiply_lazy, reduce_wide, subtract_once
 from cloister.lattice.parameters import Parameters, parameters_at
 from cloister.lattice.products import DegreeTwoBatch, LsbBatch
 from cloister.lattice.ring import make_ring, quotient

@@ -17,16 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.compiled import compile_loop
 from cloister.errors import ConfigError, RemoteProtocolError
-from cloister.lattice.ntt import (
-    Residues,
-    compile_loop,
-    forward_all,
-    inverse_all,
-    reduce_wide,
-    stage_period,
-    subtract_once,
-)
+from cloister.lattice.ntt import Residues, forward_all, inverse_all, reduce_wide, stage_period, subtract_once
 from cloister.records import IntArray
 
 PRIME_BITS = 27

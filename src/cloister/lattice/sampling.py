@@ -19,9 +19,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.compiled import compile_loop
 from cloister.crypto import Context as Label
 from cloister.crypto import Entropy, Stream, derive_key
-from cloister.lattice.ntt import Residues, compile_loop
+from cloister.lattice.ntt import Residues
 from cloister.lattice.parameters import Parameters
 
 ERROR_STD: Final = 3.2

@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.compiled import compile_loop
 from cloister.crypto import Entropy
 from cloister.errors import ConfigError
 from cloister.lattice.keys import PublicKeys
 from cloister.lattice.noise import answer_error_bound
-from cloister.lattice.ntt import Residues, compile_loop, inverse_one, multiply_lazy, subtract_once
+from cloister.lattice.ntt import Residues, inverse_one, multiply_lazy, subtract_once
 from cloister.lattice.parameters import Load, Parameters
 from cloister.lattice.ring import Ring, make_ring
 from cloister.lattice.sampling import draw_errors

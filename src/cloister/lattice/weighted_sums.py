@@ -19,16 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.compiled import compile_inline, compile_loop
 from cloister.errors import ConfigError, LocalProtocolError
-from cloister.lattice.ntt import (
-    Residues,
-    compile_inline,
-    compile_loop,
-    forward_one,
-    multiply_lazy,
-    reduce_wide,
-    subtract_once,
-)
+from cloister.lattice.ntt import Residues, forward_one, multiply_lazy, reduce_wide, subtract_once
 from cloister.lattice.ring import Ring
 from cloister.records import IntArray
 

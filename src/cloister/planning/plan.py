@@ -21,9 +21,10 @@ from cloister.forecast.model import (
     TrafficForecast,
 )
 from cloister.job import MAX_COUNT, Job, Setup
+from cloister.job.options import known_options
 from cloister.privacy.card import UNPROVED, explain_weakness
 from cloister.privacy.units import EPSILON_CLAIMED_MOST, LeakageTable, Learns, Noisy, Unit
-from cloister.protocol import Clustering, read_public_input, registered_protocols, resolve_protocol
+from cloister.protocol import Clustering, read_public_input, resolve_protocol
 from cloister.runtime import OnProgress
 
 RECORDS = (1_000, 10_000, 100_000, 1_000_000)
@@ -214,7 +215,7 @@ def _describe(job: Job, request: PlanRequest, forecast: Forecast, why: str, *, s
 def _list_others(protocol: Clustering[object]) -> str:
     """Name the other protocols for tables that are split in the same way."""
     split = protocol.Options.facts.split
-    others = [one.name for one in registered_protocols().values() if one.Options.facts.split == split]
+    others = [name for name, options in known_options().items() if options.facts.split == split]
     return ", ".join(name for name in others if name != protocol.name)
 
 

@@ -18,11 +18,12 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from scipy.special import erfcx, ndtr
-
 from cloister.errors import MissingExtraError
+from cloister.late import load_late
 from cloister.privacy.costs import OUTWARD, pure_epsilon_of, ripple_of_rounding, ripple_of_sum, runs_of
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Release
+
+special = load_late("scipy.special")
 
 ROUNDING_VARIANCE = 2.25  # r^2: what is given up of sigma^2
 LEAST_DELTA = 1e-9  # below, the rounding of Fourier transforms (about 1e-15) is no longer small against delta
@@ -90,8 +91,8 @@ def delta_of_gaussian(cost: GaussianCost, epsilon: float) -> float:
     x, y = shifted - mu / 2, (shifted + mu / 2) / math.sqrt(2)
     factor = math.exp(-x * x / 2) / 2
     # erfcx(x / sqrt 2) e^(-x^2 / 2) / 2 = Phi(-x), but it neither under- nor overflows for x > 0
-    first = factor * float(erfcx(x / math.sqrt(2))) if x > 0 else float(ndtr(-x))
-    second = factor * float(erfcx(y))
+    first = factor * float(special.erfcx(x / math.sqrt(2))) if x > 0 else float(special.ndtr(-x))
+    second = factor * float(special.erfcx(y))
     delta = (first - second + 1e-14 * first) * math.exp(cost.ripple) * (1 + 1e-15 * min(x * x, 1e4)) * OUTWARD
     return min(1.0, math.nextafter(max(0.0, delta), 1.0))
 

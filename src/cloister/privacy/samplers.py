@@ -18,11 +18,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
-from threading import Lock
 from typing import Protocol, assert_never
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cloister.crypto import SystemEntropy
 from cloister.errors import ConfigError, PrecisionError
@@ -33,14 +32,15 @@ from cloister.privacy.mechanisms import (
     Noise,
     PolyaDifference,
 )
+from cloister.privacy.proposals import WORDS, propose
 from cloister.records import IntArray
 
 MAX_SCALE = 2.0**40
 """Samples are 64-bit integers. At this scale one leaves them with a probability below exp(-2^22)."""
 OnProgress = Callable[[int, int], None]
 """Called with the entries drawn so far and the entries to draw."""
-_BATCH_ENTRIES = 1 << 14  # about a fifth of a second between two progress reports
-_features_lock = Lock()
+_BATCH_ENTRIES = 1 << 14
+_BLOCK_WORDS = 3 << 12  # a block larger than 128 kB costs fresh pages each time, twice the price of its bytes
 
 
 class Sampler(Protocol):
@@ -55,18 +55,19 @@ class Sampler(Protocol):
 
 
 class ExactSampler:
-    """OpenDP's exact samplers: no floating-point number is computed between the system's entropy and the sample.
+    """Samples that have the stated distribution exactly, from the operating system's bits.
 
-    A scale is read as the rational number that the double is. Discrete Laplace and discrete Gaussian are sampled by the
-    algorithms of Canonne, Kamath and Steinke (2020), sections 5.2 and 5.3; Polya shares are thinned from discrete
-    Laplace with integers. A sample takes 10 to 30 microseconds. Its running time
-    depends on its value, as with every exact rejection sampler: nobody outside the holder may time a single draw.
+    A scale is read as the rational number that the double is. Discrete Laplace and discrete Gaussian follow Canonne,
+    Kamath and Steinke (2020), sections 5.2 and 5.3 (``proposals``); Polya shares are thinned from discrete Laplace.
+    Integers decide everything: 64-bit ones where they suffice for certain (``noise_kernel``), longer ones and more
+    bits where they do not. A sample takes a tenth to a fifth of a microsecond, a Polya share up to one. Its
+    running time depends on its value, as with every exact rejection sampler: nobody outside the holder may time a
+    single draw.
 
     Privacy
     -------
     Draws noise and releases nothing. Neighbours, sensitivity and cost belong to the release that adds it; that these
-    draws have the stated distribution is in docs/proofs/discrete-gaussian.md, discrete-laplace.md and
-    placement-shared.md.
+    draws have the stated distribution is in docs/proofs/exact-noise.md and placement-shared.md.
     """
 
     is_simulation = False
@@ -92,17 +93,48 @@ class ExactSampler:
     def _draw_batch(self, mechanism: Noise, count: int) -> IntArray:
         match mechanism:
             case DiscreteGaussian() | DiscreteLaplace():
-                return np.asarray(_build_measurement(mechanism)([0] * count), dtype=np.int64)
+                return self._draw_symmetric(mechanism, count)
             case DiscreteGaussianSum(sigma=sigma, shares=shares):
                 one = DiscreteGaussian(sigma=sigma)
                 total = np.zeros(count, dtype=np.int64)
                 for _ in range(shares):
-                    total += self._draw_batch(one, count)
+                    total += self._draw_symmetric(one, count)
                 return total
             case PolyaDifference(scale=scale, shares=shares):
-                laplace = self._draw_batch(DiscreteLaplace(scale=scale), 2 * count)
-                polya = thin_geometric(fold_to_geometric(laplace), shares, self._entropy)
+                laplace = self._draw_symmetric(DiscreteLaplace(scale=scale), 2 * count)
+                polya = self._thin(fold_to_geometric(laplace), shares)
                 return polya[:count] - polya[count:]
+
+    def _draw_symmetric(self, mechanism: DiscreteGaussian | DiscreteLaplace, count: int) -> IntArray:
+        """Decide proposals, each of three fresh words, until ``count`` are kept."""
+        # Imported here: it loads the compiler, which commands that draw nothing do without.
+        from cloister.privacy.noise_kernel import fill  # noqa: PLC0415
+
+        proposal, samples, filled = propose(mechanism), np.empty(count, dtype=np.int64), 0
+        while filled < count:
+            words, at = self._take_words(WORDS * (5 * (count - filled) // 2 + 16)), 0
+            while filled < count and at < words.size:
+                at, filled = fill(words, at, proposal.constants, samples, filled)
+                if filled < count and at < words.size:
+                    sample = proposal.decide(words[at : at + WORDS].tolist(), self._entropy)
+                    at += WORDS
+                    if sample is not None:
+                        samples[filled] = sample
+                        filled += 1
+        return samples
+
+    def _thin(self, geometric: IntArray, shares: int) -> IntArray:
+        """Turn geometric variables into NB(1 / shares, p)."""
+        from cloister.privacy.noise_kernel import thin_left  # noqa: PLC0415
+
+        kept, done = np.zeros_like(geometric), 0
+        while done < geometric.size:
+            done = thin_left(self._take_words(16 * (geometric.size - done)), geometric, kept, np.uint64(shares), done)
+        return kept
+
+    def _take_words(self, count: int) -> NDArray[np.uint64]:
+        """Return ``count`` fresh 64-bit words, or a block of them if that is less."""
+        return np.frombuffer(self._entropy.bytes(8 * min(count, _BLOCK_WORDS)), dtype=np.uint64)
 
 
 def draw_in_batches(
@@ -136,71 +168,9 @@ def check_draw(mechanism: Noise, entries: int) -> None:
         raise ConfigError(f"the number of samples must be at least 0; got {entries}.")
 
 
-class ByteSource(Protocol):
-    """Uniform bytes: an :class:`~cloister.crypto.Entropy` or a :class:`~cloister.crypto.Stream`."""
-
-    def bytes(self, count: int) -> bytes:
-        """Return the next ``count`` bytes."""
-
-
 def fold_to_geometric(laplace: IntArray) -> IntArray:
     """Turn discrete Laplace variables into geometric ones of the same parameter: y if y >= 0, else -y - 1.
 
     Given either sign the result g has a probability proportional to exp(-g / scale), and so it has without the sign.
     """
     return np.where(laplace >= 0, laplace, -1 - laplace)
-
-
-def thin_geometric(geometric: IntArray, shares: int, source: ByteSource) -> IntArray:
-    """Turn geometric variables into NB(1 / shares, p): keep each cycle of a random permutation with 1 / shares."""
-    kept = np.zeros_like(geometric)
-    active = np.flatnonzero(geometric)
-    left = geometric[active]
-    while active.size:
-        cycle = draw_uniform(left, source) + 1
-        is_kept = draw_uniform(np.full(active.size, shares, dtype=np.int64), source) == 0
-        kept[active] += np.where(is_kept, cycle, 0)
-        left = left - cycle
-        active, left = active[left > 0], left[left > 0]
-    return kept
-
-
-def draw_uniform(high: IntArray, source: ByteSource) -> IntArray:
-    """Draw one integer uniform on [0, high) for each entry of ``high``, exactly: words are rejected, not scaled."""
-    bound = high.astype(np.uint64)
-    drawn = np.empty(high.size, dtype=np.uint64)
-    open_entries = np.arange(high.size)
-    while open_entries.size:
-        words = np.frombuffer(source.bytes(8 * open_entries.size), dtype="<u8").astype(np.uint64)
-        divisor = bound[open_entries]
-        remainder = words % divisor
-        # The last 2^64 mod high words would favour small remainders. A word is one of them exactly if the run of
-        # ``high`` words that it lies in, from words - remainder on, passes 2^64; -divisor is 2^64 - high.
-        is_fair = words - remainder <= np.negative(divisor)
-        drawn[open_entries[is_fair]] = remainder[is_fair]
-        open_entries = open_entries[~is_fair]
-    return drawn.astype(np.int64)
-
-
-@lru_cache(maxsize=64)
-def _build_measurement(mechanism: DiscreteGaussian | DiscreteLaplace) -> Callable[[list[int]], list[int]]:
-    """Build OpenDP's measurement "add noise to a vector of 64-bit integers"."""
-    # Imported here: it loads a library of 275 MB, which simulations do not need.
-    from opendp import domains, measurements, metrics, mod  # noqa: PLC0415
-
-    domain = domains.vector_domain(domains.atom_domain(T="i64"))
-    # OpenDP calls what is outside its formal review "contrib" and asks for a process-wide switch, read only while a
-    # measurement is built. It is put back, so that it means what the embedding program set it to.
-    with _features_lock:
-        was_enabled = "contrib" in mod.GLOBAL_FEATURES
-        mod.enable_features("contrib")
-        try:
-            measurement: Callable[[list[int]], list[int]]
-            if isinstance(mechanism, DiscreteGaussian):
-                measurement = measurements.make_gaussian(domain, metrics.l2_distance(T="f64"), scale=mechanism.sigma)
-            else:
-                measurement = measurements.make_laplace(domain, metrics.l1_distance(T="i64"), scale=mechanism.scale)
-        finally:
-            if not was_enabled:
-                mod.disable_features("contrib")
-    return measurement

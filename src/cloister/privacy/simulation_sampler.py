@@ -32,8 +32,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.crypto import Stream
+from cloister.privacy.exponentials import ByteSource
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Noise, PolyaDifference
-from cloister.privacy.samplers import OnProgress, check_draw, draw_in_batches, fold_to_geometric, thin_geometric
+from cloister.privacy.samplers import OnProgress, check_draw, draw_in_batches, fold_to_geometric
 from cloister.records import IntArray
 
 _STAIRS_PER_SCALE_BITS = 4
@@ -157,3 +158,34 @@ class SimulationSampler:
             is_kept &= self._stream.uniform(count) < np.exp(exponent)
         samples: IntArray = np.where(is_negative, -magnitude, magnitude)[is_kept]
         return samples
+
+
+def thin_geometric(geometric: IntArray, shares: int, source: ByteSource) -> IntArray:
+    """Turn geometric variables into NB(1 / shares, p): keep each cycle of a random permutation with 1 / shares."""
+    kept = np.zeros_like(geometric)
+    active = np.flatnonzero(geometric)
+    left = geometric[active]
+    while active.size:
+        cycle = draw_uniform(left, source) + 1
+        is_kept = draw_uniform(np.full(active.size, shares, dtype=np.int64), source) == 0
+        kept[active] += np.where(is_kept, cycle, 0)
+        left = left - cycle
+        active, left = active[left > 0], left[left > 0]
+    return kept
+
+
+def draw_uniform(high: IntArray, source: ByteSource) -> IntArray:
+    """Draw one integer uniform on [0, high) for each entry of ``high``, exactly: words are rejected, not scaled."""
+    bound = high.astype(np.uint64)
+    drawn = np.empty(high.size, dtype=np.uint64)
+    open_entries = np.arange(high.size)
+    while open_entries.size:
+        words = np.frombuffer(source.bytes(8 * open_entries.size), dtype="<u8").astype(np.uint64)
+        divisor = bound[open_entries]
+        remainder = words % divisor
+        # The last 2^64 mod high words would favour small remainders. A word is one of them exactly if the run of
+        # ``high`` words that it lies in, from words - remainder on, passes 2^64; -divisor is 2^64 - high.
+        is_fair = words - remainder <= np.negative(divisor)
+        drawn[open_entries[is_fair]] = remainder[is_fair]
+        open_entries = open_entries[~is_fair]
+    return drawn.astype(np.int64)

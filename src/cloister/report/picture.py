@@ -12,10 +12,10 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.spatial.distance import pdist
 
 from cloister.columns import Column, to_unit
 from cloister.errors import ConfigError, MissingExtraError
+from cloister.late import load_late
 from cloister.records import FloatArray
 from cloister.report.layout import format_number, format_quantity, format_value, is_lost
 from cloister.report.result import Result
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+
+distance = load_late("scipy.spatial.distance")
 
 # Okabe and Ito's colours, which all common kinds of colour vision distinguish; yellow last, as it is faint on white.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#5F5F5F", "#F0E442")
@@ -120,7 +122,7 @@ def choose_columns(centres: FloatArray) -> tuple[int, int]:
         return 0, min(1, d - 1)
     centres = centres[:: -(-len(centres) // _MOST_COMPARED)]  # all pairs are compared
     candidates = sorted(np.argsort(-np.var(centres, axis=0), kind="stable")[:_CANDIDATES].tolist())
-    x, y = max(combinations(candidates, 2), key=lambda pair: float(pdist(centres[:, list(pair)]).min()))
+    x, y = max(combinations(candidates, 2), key=lambda pair: float(distance.pdist(centres[:, list(pair)]).min()))
     return int(x), int(y)
 
 

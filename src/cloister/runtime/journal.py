@@ -37,6 +37,8 @@ class Journal:
         Known to the role's owner only.
     session
         Which session; a journal of another one is refused.
+    anew
+        Give up what is there, unread: it may be damaged, or of another version.
 
     Attributes
     ----------
@@ -49,13 +51,15 @@ class Journal:
         If the file is damaged, of another session or key, or cannot be read or written.
     """
 
-    def __init__(self, path: Path, *, key: bytes, session: bytes) -> None:
+    def __init__(self, path: Path, *, key: bytes, session: bytes, anew: bool = False) -> None:
         self.path = path
         self._key, self._session = key, session
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # a role has one process at a time
+                if anew:
+                    os.ftruncate(self._file, 0)
                 self.recovered, whole_bytes = self._read(path.read_bytes())
                 self._count = len(self.recovered)
                 os.ftruncate(self._file, whole_bytes)

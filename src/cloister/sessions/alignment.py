@@ -16,20 +16,17 @@ from cloister.crypto import Identity, make_entropy
 from cloister.data import read_ids
 from cloister.errors import ConfigError, LocalProtocolError, told_to_owner
 from cloister.job import Job, Setup
-from cloister.protocols.align import (
-    CODEC,
+from cloister.protocols.align.alignment import (
     Alignment,
-    AlignmentOutcome,
-    AlignParty,
-    Mode,
-    NormalForm,
-    Terms,
     check_alignments,
     check_ids,
-    coordinate,
-    normalise_ids,
+    decode_alignment,
+    encode_alignment,
 )
-from cloister.protocols.align.alignment import decode_alignment, encode_alignment
+from cloister.protocols.align.coordinator import AlignmentOutcome, coordinate
+from cloister.protocols.align.identifiers import normalise_ids
+from cloister.protocols.align.party import AlignParty
+from cloister.protocols.align.terms import CODEC, Mode, NormalForm, Terms
 from cloister.runtime import LocalRun, OnProgress, run_local
 from cloister.sessions.instruments import Instruments
 from cloister.sessions.tables import OwnTable, find_source, resolve_form

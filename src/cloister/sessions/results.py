@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from cloister.job import Job
 from cloister.privacy.units import Noisy
 from cloister.protocol import Explanation, Finding
-from cloister.protocols.align import Alignment
+from cloister.protocols.align.alignment import Alignment
 from cloister.report.labels import PartyLabels
 from cloister.report.result import Learned, PartyTraffic, Result
 from cloister.runtime import Traffic

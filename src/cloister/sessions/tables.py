@@ -13,7 +13,8 @@ from cloister.data import Table, TableCheck, open_table
 from cloister.errors import ConfigError, PrecisionError, told_to_owner
 from cloister.job import Job, JobParty, Setup
 from cloister.protocol import SERVER
-from cloister.protocols.align import NormalForm, normalise_ids
+from cloister.protocols.align.identifiers import normalise_ids
+from cloister.protocols.align.terms import NormalForm
 
 OnTable = Callable[[str, TableCheck], None]
 """Receives what was found in a party's table; only that party may see it."""

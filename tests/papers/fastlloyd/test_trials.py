@@ -12,7 +12,7 @@ import pytest
 from cloister.crypto import Stream
 from cloister.errors import DataError
 from cloister.kmeans import ConstrainedExclusive, lloyd, sphere_packing
-from cloister.protocols.multiparty_lloyd import NoisePlan
+from cloister.protocols.multiparty_lloyd.noise import NoisePlan
 from papers.fastlloyd.ablations import count_best
 from papers.fastlloyd.datasets import DrawnSet, FileSet, Scope, load_points
 from papers.fastlloyd.lines import ALL_LINES

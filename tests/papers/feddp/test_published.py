@@ -12,8 +12,9 @@ from cloister.kmeans import lloyd
 from cloister.numeric import FixedPoint
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget, Unit
-from cloister.protocols.feddp import FeddpSettings, bind_server
-from cloister.protocols.guided_sums import rehearse
+from cloister.protocols.feddp.pipeline import bind_server
+from cloister.protocols.feddp.settings import FeddpSettings
+from cloister.protocols.guided_sums.algorithm import rehearse
 from cloister.records import ArrayRecords
 from papers.feddp import published
 from papers.feddp.datasets import MixtureSet, load_study

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from cloister.crypto import SeededEntropy
-from cloister.protocols.align import CODEC, AlignParty, Mode, NormalForm, Terms, coordinate
+from cloister.protocols.align.coordinator import coordinate
+from cloister.protocols.align.party import AlignParty
+from cloister.protocols.align.terms import CODEC, Mode, NormalForm, Terms
 from tests.sessions import SESSION, Session, make_directory
 
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 from cloister.crypto import Stream, derive_key
-from cloister.protocols.align import Mode
 from cloister.protocols.align import coordinator as coordinator_module
 from cloister.protocols.align import party as party_module
+from cloister.protocols.align.terms import Mode
 from cloister.sessions.alignment import align_ids
 
 IDS = {name: [f"{name}{i}".encode() for i in range(size)] for name, size in zip("abcd", (5, 7, 9, 11), strict=True)}

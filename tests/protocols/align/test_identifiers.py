@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cloister.errors import ConfigError, DataError
-from cloister.protocols.align import NormalForm, normalise_ids
+from cloister.protocols.align.identifiers import normalise_ids
+from cloister.protocols.align.terms import NormalForm
 
 TEXT, INTEGER, RAW = NormalForm(), NormalForm(kind="integer"), NormalForm(kind="raw")
 

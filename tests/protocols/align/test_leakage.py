@@ -10,12 +10,11 @@ from scipy import stats
 
 from cloister.crypto import SystemEntropy
 from cloister.privacy.units import Learns
-from cloister.protocols.align import LEAKAGE, Mode
 from cloister.protocols.align import coordinator as coordinator_module
 from cloister.protocols.align import party as party_module
 from cloister.protocols.align.coordinator import Matching, match_lists
 from cloister.protocols.align.group import ORDER, BlindingKey, hash_to_points
-from cloister.protocols.align.terms import BlindPart, Delivered, RingMet, TakePlaces
+from cloister.protocols.align.terms import LEAKAGE, BlindPart, Delivered, Mode, RingMet, TakePlaces
 from tests.protocols.align.sessions import AlignSession, Watched, name_ids
 
 ALPHA = 1e-6

@@ -11,10 +11,19 @@ from hypothesis import strategies as st
 from cloister.aggregation.seed_agreement import OpenSession
 from cloister.crypto import SessionKey, Stream, SystemEntropy, seal_keyed
 from cloister.errors import RemoteProtocolError, TooFewPartiesError
-from cloister.protocols.align import CODEC, Mode
 from cloister.protocols.align.coordinator import match_lists
 from cloister.protocols.align.group import SMALL_ORDER, hash_to_points
-from cloister.protocols.align.terms import BlindPart, Delivered, Finish, MeetRing, Passed, RingMet, TakePlaces
+from cloister.protocols.align.terms import (
+    CODEC,
+    BlindPart,
+    Delivered,
+    Finish,
+    MeetRing,
+    Mode,
+    Passed,
+    RingMet,
+    TakePlaces,
+)
 from cloister.wire import Array
 from tests.protocols.align.sessions import AlignSession, Watched, merge_orders, name_ids
 from tests.sessions import SESSION

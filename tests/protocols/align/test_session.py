@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cloister.errors import ConfigError, LocalProtocolError, TooFewPartiesError
-from cloister.protocols.align import CODEC, Mode, NormalForm, Terms
+from cloister.protocols.align.terms import CODEC, Mode, NormalForm, Terms
 from cloister.runtime import Fault, FaultKind, run_local
 from tests.protocols.align.sessions import AlignSession, merge_orders, name_ids
 from tests.sessions import SESSION

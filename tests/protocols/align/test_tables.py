@@ -12,7 +12,8 @@ import pytest
 
 from cloister.data import open_table, read_ids
 from cloister.errors import ConfigError, DataError
-from cloister.protocols.align import Alignment, Mode, check_alignments, check_ids, decode_alignment
+from cloister.protocols.align.alignment import Alignment, check_alignments, check_ids, decode_alignment
+from cloister.protocols.align.terms import Mode
 from cloister.sessions.alignment import align_ids, load_alignment, save_alignment
 from tests.owners import told_to_owner
 from tests.protocols.align.sessions import name_ids

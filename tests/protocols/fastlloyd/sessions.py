@@ -10,8 +10,10 @@ from cloister.privacy.accounting import Accountant
 from cloister.privacy.placement import Joint
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.units import Budget
-from cloister.protocols.fastlloyd import PublishedSettings, SoundSettings, plan_fastlloyd, plan_published, rehearse
-from cloister.protocols.multiparty_lloyd import Agreement
+from cloister.protocols.fastlloyd.published import PublishedSettings, plan_published
+from cloister.protocols.fastlloyd.rehearsal import rehearse
+from cloister.protocols.fastlloyd.sound import SoundSettings, plan_fastlloyd
+from cloister.protocols.multiparty_lloyd.agreement import Agreement
 from tests.protocols.multiparty_lloyd.sessions import Rounds
 from tests.sessions import RecordingSampler, blobs, make_directory
 

@@ -22,8 +22,10 @@ from cloister.numeric import FixedPoint
 from cloister.privacy.mechanisms import DiscreteLaplace
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.protocol import prepare_audit
-from cloister.protocols.fastlloyd import PublishedSettings, offsets, plan_published, rehearse
+from cloister.protocols.fastlloyd import offsets
 from cloister.protocols.fastlloyd.attack import build_chain
+from cloister.protocols.fastlloyd.published import PublishedSettings, plan_published
+from cloister.protocols.fastlloyd.rehearsal import rehearse
 from cloister.protocols.multiparty_lloyd import attack as attacks
 from cloister.protocols.multiparty_lloyd.attack import LloydSessions
 from cloister.records import ArrayRecords

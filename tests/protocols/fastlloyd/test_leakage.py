@@ -13,7 +13,7 @@ from cloister.aggregation import MaskSchedule
 from cloister.aggregation.messages import Answered
 from cloister.privacy.placement import Local, Shared
 from cloister.privacy.units import Learns
-from cloister.protocols.multiparty_lloyd import LEAKAGE
+from cloister.protocols.multiparty_lloyd.agreement import LEAKAGE
 from cloister.records import ArrayRecords
 from tests.protocols.fastlloyd.sessions import POINTS, START, FastLloydSession, deal
 from tests.protocols.multiparty_lloyd.test_leakage import ALLOWED, ALPHA, VALUES, appears, received_arrays

@@ -16,17 +16,16 @@ from cloister.kmeans import ConstrainedEExclusive, ConstrainedExclusive, Distanc
 from cloister.numeric import FixedPoint
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget
-from cloister.protocols.fastlloyd import (
-    Offsets,
-    PostProcessing,
+from cloister.protocols.fastlloyd.offsets import Offsets, find_moves, relocate
+from cloister.protocols.fastlloyd.published import (
     PublishedSettings,
-    SoundSettings,
-    plan_fastlloyd,
+    count_rounds_by_centroids,
+    count_rounds_by_sums,
     plan_published,
-    rehearse,
 )
-from cloister.protocols.fastlloyd.offsets import find_moves, relocate
-from cloister.protocols.fastlloyd.published import count_rounds_by_centroids, count_rounds_by_sums
+from cloister.protocols.fastlloyd.published_rules import PostProcessing
+from cloister.protocols.fastlloyd.rehearsal import rehearse
+from cloister.protocols.fastlloyd.sound import SoundSettings, plan_fastlloyd
 from cloister.records import ArrayRecords
 from tests.protocols.fastlloyd.sessions import PRESETS, FastLloydSession
 from tests.sessions import blobs

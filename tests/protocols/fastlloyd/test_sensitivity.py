@@ -17,9 +17,10 @@ from cloister.errors import ConfigError, InfeasibleError
 from cloister.kmeans import ConstrainedExclusive, Unconstrained
 from cloister.numeric import FixedPoint
 from cloister.privacy.units import Budget, Sensitivity
-from cloister.protocols.fastlloyd import Offsets, PostProcessing, PublishedSettings, plan_published
 from cloister.protocols.fastlloyd.attack import build_chain
-from cloister.protocols.fastlloyd.offsets import measure_contribution
+from cloister.protocols.fastlloyd.offsets import Offsets, measure_contribution
+from cloister.protocols.fastlloyd.published import PublishedSettings, plan_published
+from cloister.protocols.fastlloyd.published_rules import PostProcessing
 from cloister.records import ArrayRecords
 
 GRID = FixedPoint()

@@ -13,8 +13,8 @@ from cloister.job import Budget, DataOptions, Job, JobParty, make_options
 from cloister.numeric import FixedPoint
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.placement import Joint, Local, Shared
-from cloister.protocols.fastlloyd import ROUNDS
 from cloister.protocols.fastlloyd.published import CENTROID_FLAW, SUM_FLAW
+from cloister.protocols.fastlloyd.sound import ROUNDS
 from cloister.records import ArrayRecords
 from cloister.runtime import Fault, FaultKind
 from cloister.sessions import simulate

@@ -7,7 +7,7 @@ members of each round, as the outcome names them, and the noise that was drawn l
 from hypothesis import settings
 from hypothesis.stateful import invariant
 
-from cloister.protocols.multiparty_lloyd import CODEC
+from cloister.protocols.multiparty_lloyd.messages import CODEC
 from tests.network_machine import NetworkMachine
 from tests.protocols.fastlloyd.sessions import POINTS, FastLloydSession, deal
 from tests.protocols.fastlloyd.test_session import walk

@@ -6,9 +6,11 @@ import numpy as np
 
 from cloister.numeric import FixedPoint
 from cloister.privacy.units import Budget
-from cloister.protocols.feddp import FeddpKnobs, FeddpSettings, bind_server
+from cloister.protocols.feddp.options import FeddpKnobs
+from cloister.protocols.feddp.pipeline import bind_server
 from cloister.protocols.feddp.protocol import Feddp
 from cloister.protocols.feddp.published import list_plan
+from cloister.protocols.feddp.settings import FeddpSettings
 from tests.protocols.guided_sums.sessions import GuidedSums
 
 BUDGET = Budget(epsilon=1.0, delta=1e-6)

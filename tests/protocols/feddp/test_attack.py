@@ -14,14 +14,8 @@ from cloister.privacy.mechanisms import DiscreteLaplace
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Unit
 from cloister.protocol import prepare_audit, read_public_input
-from cloister.protocols.feddp import (
-    FeddpOptions,
-    FeddpSection,
-    protocol,
-    published_noise,
-    published_questions,
-    settings,
-)
+from cloister.protocols.feddp import protocol, published_noise, published_questions, settings
+from cloister.protocols.feddp.options import FeddpOptions, FeddpSection
 from cloister.protocols.guided_sums import postprocessing, statistics
 from cloister.protocols.guided_sums import query as queries
 from tests.protocols.guided_sums import rehearsed

@@ -10,7 +10,7 @@ from cloister.errors import BudgetError, ConfigError
 from cloister.job import Budget, DataOptions, Job, JobParty, OwnSide, Setup, make_options
 from cloister.privacy.ledger import Ledger
 from cloister.privacy.units import Unit
-from cloister.protocols.feddp import FeddpOptions, FeddpSection
+from cloister.protocols.feddp.options import FeddpOptions, FeddpSection
 from cloister.sessions import simulate
 from tests.owners import told_to_owner
 from tests.protocols.feddp.sessions import make_mixture

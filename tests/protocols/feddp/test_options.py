@@ -8,7 +8,7 @@ from cloister.errors import ConfigError
 from cloister.job import Budget, make_options
 from cloister.jobfile import parse_job, parse_setup
 from cloister.privacy.units import Unit
-from cloister.protocols.feddp import ExtraSteps, FeddpKnobs, FeddpOptions, FeddpSection, Separation
+from cloister.protocols.feddp.options import ExtraSteps, FeddpKnobs, FeddpOptions, FeddpSection, Separation
 
 TEXT = """
 name = "with-server"

@@ -11,7 +11,7 @@ from cloister.planning import plan
 from cloister.privacy.mechanisms import DiscreteGaussian
 from cloister.privacy.placement import Shared
 from cloister.privacy.units import Unit
-from cloister.protocols.feddp import FeddpOptions, FeddpSection
+from cloister.protocols.feddp.options import FeddpOptions, FeddpSection
 from cloister.sessions import simulate
 from tests.protocols.feddp.test_job import SERVER, SOURCES, make_job
 

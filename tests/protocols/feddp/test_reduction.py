@@ -5,10 +5,10 @@ import numpy as np
 from cloister.crypto import Stream
 from cloister.numeric import FixedPoint
 from cloister.privacy.units import Budget
-from cloister.protocols.feddp import ExtraSteps, FeddpSettings
+from cloister.protocols.feddp.options import ExtraSteps
 from cloister.protocols.feddp.questions import MovedRecords
 from cloister.protocols.feddp.reduction import plan_relocation, simplify_server
-from cloister.protocols.feddp.settings import count_simplify_rounds
+from cloister.protocols.feddp.settings import FeddpSettings, count_simplify_rounds
 from cloister.protocols.guided_sums.refinement import Guide
 from cloister.protocols.guided_sums.statistics import Subspace
 from cloister.records import ArrayRecords

@@ -10,7 +10,10 @@ from cloister.errors import ConfigError
 from cloister.kmeans import sum_offsets
 from cloister.numeric import FixedPoint
 from cloister.privacy.units import Budget, Unit
-from cloister.protocols.feddp import ExtraSteps, FeddpKnobs, FeddpSettings, bind_server, published_questions, questions
+from cloister.protocols.feddp import published_questions, questions
+from cloister.protocols.feddp.options import ExtraSteps, FeddpKnobs
+from cloister.protocols.feddp.pipeline import bind_server
+from cloister.protocols.feddp.settings import FeddpSettings
 from cloister.protocols.guided_sums import query as queries
 from cloister.protocols.guided_sums import refinement, statistics
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS

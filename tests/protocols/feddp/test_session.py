@@ -10,11 +10,13 @@ from cloister.numeric import FixedPoint
 from cloister.privacy.accounting import Accountant, compose_plan
 from cloister.privacy.placement import Local, Shared
 from cloister.privacy.units import Budget, Unit
-from cloister.protocols.feddp import ExtraSteps, FeddpSettings, Separation, bind_server
+from cloister.protocols.feddp.options import ExtraSteps, Separation
+from cloister.protocols.feddp.pipeline import bind_server
 from cloister.protocols.feddp.published import list_plan
 from cloister.protocols.feddp.server import POINTS_MOST, ServerStamp
-from cloister.protocols.guided_sums import rehearse
+from cloister.protocols.feddp.settings import FeddpSettings
 from cloister.protocols.guided_sums.agreement import sample_key, sample_parties
+from cloister.protocols.guided_sums.algorithm import rehearse
 from cloister.protocols.guided_sums.messages import Answer
 from cloister.runtime import Fault, FaultKind
 from tests.protocols.feddp.sessions import BUDGET, Session, make_mixture

@@ -9,10 +9,13 @@ from msgspec import structs
 from cloister.crypto import SeededEntropy, Stream
 from cloister.crypto.sealing import seal_keyed
 from cloister.privacy.units import Budget, Unit
-from cloister.protocols.feddp import ExtraSteps, FeddpKnobs, FeddpSettings, bind_server
+from cloister.protocols.feddp.options import ExtraSteps, FeddpKnobs
+from cloister.protocols.feddp.pipeline import bind_server
+from cloister.protocols.feddp.settings import FeddpSettings
 from cloister.protocols.guided_sums.query import Ground
 from cloister.protocols.guided_sums.statements import Forms, Stated, Statements
-from cloister.protocols.synopsis import Knobs, Settings, run_synopsis
+from cloister.protocols.synopsis.pipeline import run_synopsis
+from cloister.protocols.synopsis.settings import Knobs, Settings
 from cloister.records import ArrayRecords
 from cloister.wire import Array
 from cloister.wire.codec import DTYPES

@@ -9,8 +9,9 @@ import numpy as np
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.placement import Shared
 from cloister.privacy.release import NoiseDuty
-from cloister.protocols.guided_sums import Agreement, GuidedFinding, GuidedSession, NoBooks
-from cloister.protocols.guided_sums.algorithm import Layout
+from cloister.protocols.guided_sums.agreement import Agreement
+from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession, Layout
+from cloister.protocols.guided_sums.coordinator import NoBooks
 from cloister.protocols.guided_sums.query import IDLE, Ground, pose
 from cloister.protocols.guided_sums.refinement import Offsets
 from cloister.protocols.guided_sums.statistics import Count

@@ -13,9 +13,11 @@ from cloister.privacy.accounting import Accountant
 from cloister.privacy.placement import Local, Shared
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.units import Budget, Unit
-from cloister.protocols.guided_sums import Agreement, GuidedSession, NoBooks, coordinate, envelope_of
+from cloister.protocols.guided_sums.agreement import Agreement, envelope_of
+from cloister.protocols.guided_sums.algorithm import GuidedSession
+from cloister.protocols.guided_sums.coordinator import NoBooks, coordinate
 from cloister.protocols.guided_sums.protocol import agree_on_sums
-from cloister.protocols.synopsis import Knobs, Settings
+from cloister.protocols.synopsis.settings import Knobs, Settings
 from cloister.wire.codec import DEFAULT_LIMIT_BYTES
 from tests.protocols.guided_sums import lies
 from tests.protocols.guided_sums.sessions import COUNTED, count_thrice

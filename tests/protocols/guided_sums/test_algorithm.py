@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from cloister.errors import AbsentError, LocalProtocolError
-from cloister.protocols.synopsis import Knobs, run_synopsis
+from cloister.protocols.synopsis.pipeline import run_synopsis
+from cloister.protocols.synopsis.settings import Knobs
 from tests.protocols.guided_sums.sessions import COUNTED, count_thrice
 from tests.protocols.synopsis.sessions import Session
 from tests.sessions import blobs, split

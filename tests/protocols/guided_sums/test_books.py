@@ -14,7 +14,7 @@ from cloister.privacy.card import make_card
 from cloister.privacy.placement import Aggregator, Local, Shared
 from cloister.privacy.units import Budget, Unit
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS, UNITS
-from cloister.protocols.synopsis import run_synopsis
+from cloister.protocols.synopsis.pipeline import run_synopsis
 from cloister.records import ArrayRecords
 from cloister.runtime import Fault, FaultKind
 from tests.protocols.guided_sums.sessions import count_thrice, counted_names

@@ -13,12 +13,13 @@ from cloister.aggregation.seed_agreement import Ready
 from cloister.errors import DivergedError, RemoteProtocolError, TooFewPartiesError
 from cloister.privacy.placement import Aggregator, Local
 from cloister.privacy.units import Budget, Unit
-from cloister.protocols.feddp import ExtraSteps, bind_server
+from cloister.protocols.feddp.options import ExtraSteps
+from cloister.protocols.feddp.pipeline import bind_server
 from cloister.protocols.guided_sums.agreement import Agreement
 from cloister.protocols.guided_sums.leader import is_close
 from cloister.protocols.guided_sums.messages import Answer, Finish, Lead, Sign, Signed, make_codec
 from cloister.protocols.guided_sums.query import Idle
-from cloister.protocols.synopsis import run_synopsis
+from cloister.protocols.synopsis.pipeline import run_synopsis
 from cloister.runtime import Fault, FaultKind
 from cloister.wire import Array
 from tests.protocols.feddp import sessions as feddp

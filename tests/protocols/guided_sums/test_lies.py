@@ -12,7 +12,7 @@ from cloister.protocols.guided_sums.refinement import Offsets, PackedGuide
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS, GuidedSettings
 from cloister.protocols.guided_sums.statements import Stated
 from cloister.protocols.guided_sums.statistics import Count, Plane
-from cloister.protocols.synopsis import run_synopsis
+from cloister.protocols.synopsis.pipeline import run_synopsis
 from cloister.report.sizes import fit_sizes
 from cloister.wire import Array
 from tests.owners import told_to_owner

@@ -14,7 +14,8 @@ from cloister.privacy.release import NoiseDuty
 from cloister.privacy.units import Budget
 from cloister.protocols.guided_sums.messages import Answer, Finish, Lead, Past, Sign, Signed
 from cloister.protocols.guided_sums.statements import Stated
-from cloister.protocols.synopsis import Knobs, Settings, run_synopsis
+from cloister.protocols.synopsis.pipeline import run_synopsis
+from cloister.protocols.synopsis.settings import Knobs, Settings
 from cloister.wire import PartyEndpoint
 from tests.owners import told_to_owner
 from tests.protocols.synopsis.sessions import Session, counting

@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis.stateful import invariant
 
 from cloister.protocols.guided_sums.messages import make_codec
-from cloister.protocols.synopsis import Knobs
+from cloister.protocols.synopsis.settings import Knobs
 from tests.network_machine import NetworkMachine
 from tests.protocols.guided_sums.sessions import COUNTED, count_thrice, counted_names, counting_rounds
 from tests.protocols.synopsis.sessions import Session

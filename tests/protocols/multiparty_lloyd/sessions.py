@@ -10,8 +10,7 @@ import numpy as np
 from cloister.aggregation import Follower
 from cloister.kmeans.assignment import Assignment, Unconstrained
 from cloister.privacy.release import NoiseDuty
-from cloister.protocols.multiparty_lloyd import Agreement
-from cloister.protocols.multiparty_lloyd.agreement import LloydSession
+from cloister.protocols.multiparty_lloyd.agreement import Agreement, LloydSession
 from cloister.protocols.multiparty_lloyd.protocol import LloydClustering
 from cloister.records import ArrayRecords
 from tests.sessions import SESSION, Session, make_directory

@@ -17,7 +17,7 @@ from cloister.aggregation.seed_agreement import (
     TakeSeed,
 )
 from cloister.privacy.units import Learns
-from cloister.protocols.multiparty_lloyd import LEAKAGE
+from cloister.protocols.multiparty_lloyd.agreement import LEAKAGE
 from cloister.protocols.multiparty_lloyd.messages import (
     LocalUpdate,
     MaskedRound,

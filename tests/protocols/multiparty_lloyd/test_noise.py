@@ -19,7 +19,10 @@ from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum
 from cloister.privacy.placement import Aggregator, Local, Shared
 from cloister.privacy.release import NoiseDuty, release
 from cloister.privacy.units import Budget, Learns
-from cloister.protocols.multiparty_lloyd import LEAKAGE, Agreement, LloydState, coordinate, plan_noise
+from cloister.protocols.multiparty_lloyd.agreement import LEAKAGE, Agreement
+from cloister.protocols.multiparty_lloyd.coordinator import coordinate
+from cloister.protocols.multiparty_lloyd.noise import plan_noise
+from cloister.protocols.multiparty_lloyd.party import LloydState
 from cloister.runtime import Fault, FaultKind
 from tests.owners import told_to_owner
 from tests.protocols.multiparty_lloyd.oracle import local_sums

@@ -21,8 +21,9 @@ from cloister.aggregation.seed_agreement import OpenSession, Ready, ShareSeed
 from cloister.errors import ConfigError, DivergedError, LocalProtocolError, RemoteProtocolError, TooFewPartiesError
 from cloister.privacy.mechanisms import DiscreteLaplace
 from cloister.privacy.placement import Joint, Shared
-from cloister.protocols.multiparty_lloyd import LloydParty, LloydState, coordinate
+from cloister.protocols.multiparty_lloyd.coordinator import coordinate
 from cloister.protocols.multiparty_lloyd.messages import LocalUpdate, MaskedRound, NaiveFinish, NaiveRound
+from cloister.protocols.multiparty_lloyd.party import LloydParty, LloydState
 from cloister.records import ArrayRecords
 from cloister.wire import Array
 from tests.protocols.fastlloyd.sessions import FastLloydSession

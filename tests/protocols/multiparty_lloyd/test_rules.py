@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cloister.kmeans import Unconstrained
 from cloister.numeric import FixedPoint
-from cloister.protocols.fastlloyd import SoundSettings
+from cloister.protocols.fastlloyd.sound import SoundSettings
 from cloister.protocols.multiparty_lloyd.rules import sum_on_grid
 from cloister.records import ArrayRecords
 

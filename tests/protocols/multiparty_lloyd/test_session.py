@@ -10,7 +10,7 @@ from sklearn.cluster import KMeans
 
 from cloister.errors import ConfigError, LocalProtocolError, PrecisionError, TooFewPartiesError
 from cloister.kmeans import ConstrainedExclusive
-from cloister.protocols.multiparty_lloyd import Agreement
+from cloister.protocols.multiparty_lloyd.agreement import Agreement
 from cloister.runtime import Fault, FaultKind
 from tests.owners import told_to_owner
 from tests.protocols.multiparty_lloyd.oracle import plain_lloyd

@@ -13,10 +13,10 @@ from cloister.crypto import SeededEntropy, Stream
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.release import NoiseDuty
 from cloister.protocol import OwnInput
-from cloister.protocols.secfc import SecfcAgreement, SecfcParty
-from cloister.protocols.secfc.agreement import Coding
+from cloister.protocols.secfc.agreement import Coding, SecfcAgreement
 from cloister.protocols.secfc.labels import LabelBook, draw_labels
 from cloister.protocols.secfc.messages import Finish, Measure, RevealSums
+from cloister.protocols.secfc.party import SecfcParty
 from cloister.protocols.secfc.protocol import Secfc
 from cloister.records import ArrayRecords
 from cloister.roles import Coordinator

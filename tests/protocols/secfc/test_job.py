@@ -10,7 +10,7 @@ from cloister.columns import Column
 from cloister.data.opening import read_ids
 from cloister.errors import ConfigError
 from cloister.job import Budget, DataOptions, Job, JobParty, OwnSide, Setup, make_options
-from cloister.protocols.align import Mode
+from cloister.protocols.align.terms import Mode
 from cloister.sessions import align_job, simulate
 from cloister.sessions.alignment import save_alignment
 

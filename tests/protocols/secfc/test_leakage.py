@@ -11,7 +11,7 @@ from cloister.aggregation.seed_agreement import OpenSession, Ready, SealedSeeds,
 from cloister.errors import ConfigError, PrecisionError
 from cloister.field.lagrange import interpolation_matrix
 from cloister.privacy.units import Budget, Learns
-from cloister.protocols.secfc import coordinate_secfc
+from cloister.protocols.secfc.coordinator import coordinate_secfc
 from cloister.protocols.secfc.holder import CirclePads
 from cloister.protocols.secfc.leakage import HOLDERS_BREAK, describe_leakage, describe_scope
 from cloister.protocols.secfc.messages import (

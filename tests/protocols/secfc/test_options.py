@@ -4,7 +4,7 @@ import pytest
 
 from cloister.errors import ConfigError
 from cloister.jobfile.reader import parse_setup
-from cloister.protocols.secfc.protocol import SecfcOptions
+from cloister.protocols.secfc.options import SecfcOptions
 
 JOB = """name = "j"
 [clusters]

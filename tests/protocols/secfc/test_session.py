@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from cloister.errors import ConfigError, DataError, LocalProtocolError, PrecisionError, TooFewPartiesError
 from cloister.field import FIELD61, FIELD122
 from cloister.privacy.units import Budget
-from cloister.protocols.secfc import SecfcParty
 from cloister.protocols.secfc.messages import ExchangeShares, HeldRecords, Measure
+from cloister.protocols.secfc.party import SecfcParty
 from cloister.records import ArrayRecords
 from cloister.runtime import Fault, FaultKind
 from tests.protocols.secfc.sessions import OPENING, SecfcSession, check_against_clear, spread

@@ -11,7 +11,10 @@ import numpy as np
 from cloister.aggregation import least_quorum
 from cloister.crypto import SeededEntropy
 from cloister.numeric import Ring
-from cloister.protocols.serverless import CODEC, JointNoise, RingParty, Terms, relay
+from cloister.protocols.serverless.messages import CODEC
+from cloister.protocols.serverless.party import RingParty
+from cloister.protocols.serverless.relay import relay
+from cloister.protocols.serverless.terms import JointNoise, Terms
 from cloister.roles import Seat
 from cloister.runtime import LocalRun, run_local
 from tests.sessions import SESSION, identity, make_directory

@@ -5,8 +5,7 @@ from hypothesis import settings
 from hypothesis.stateful import invariant, precondition, rule
 
 from cloister.aggregation.messages import OpenTotal
-from cloister.protocols.serverless import CODEC
-from cloister.protocols.serverless.messages import AddVector, Passed
+from cloister.protocols.serverless.messages import CODEC, AddVector, Passed
 from tests.network_machine import NetworkMachine
 from tests.protocols.serverless.sessions import SumSession
 

@@ -8,7 +8,7 @@ import pytest
 from cloister.aggregation.messages import RestoreMasks
 from cloister.errors import ConfigError, TooFewPartiesError
 from cloister.numeric import RING32, RING64
-from cloister.protocols.serverless import JointNoise, Terms
+from cloister.protocols.serverless.terms import JointNoise, Terms
 from cloister.runtime import Fault, FaultKind
 from tests.protocols.serverless.sessions import SumSession, random_vectors
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from functools import partial
 
 from cloister.privacy.units import Budget
-from cloister.protocols import guided_sums
-from cloister.protocols.synopsis import Knobs, Settings, run_synopsis
+from cloister.protocols.guided_sums.algorithm import rehearse as rehearse_sums
+from cloister.protocols.synopsis.pipeline import run_synopsis
 from cloister.protocols.synopsis.protocol import Synopsis
+from cloister.protocols.synopsis.settings import Knobs, Settings
 from tests.protocols.guided_sums.sessions import COUNTED, GuidedSums, count_thrice
 
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
 SMALL = Knobs(cells_max=64, rounds_max=3, rounds_min=2, restarts=2)
 SYNOPSIS = Synopsis()
 
-rehearse = partial(guided_sums.rehearse, pipeline=run_synopsis)
+rehearse = partial(rehearse_sums, pipeline=run_synopsis)
 OF_SESSION = ("seed", "silent", "members_min", "max_records", "masks")
 
 

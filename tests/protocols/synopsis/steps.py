@@ -10,7 +10,7 @@ import numpy as np
 from cloister.numeric import FixedPoint
 from cloister.privacy.units import Budget, Unit
 from cloister.protocols.guided_sums.query import Query
-from cloister.protocols.synopsis import Knobs, Settings
+from cloister.protocols.synopsis.settings import Knobs, Settings
 from cloister.records import ArrayRecords
 
 

@@ -24,12 +24,14 @@ from cloister.privacy.placement import Shared
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Unit
 from cloister.protocol import prepare_audit
-from cloister.protocols.guided_sums import NoBooks, Query, postprocessing, refinement, statistics
 from cloister.protocols.guided_sums import attack as attacks
+from cloister.protocols.guided_sums import postprocessing, refinement, statistics
 from cloister.protocols.guided_sums import query as queries
-from cloister.protocols.guided_sums.query import Idle
+from cloister.protocols.guided_sums.coordinator import NoBooks
+from cloister.protocols.guided_sums.query import Idle, Query
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS, GuidedSettings
-from cloister.protocols.synopsis import Knobs, pipeline, protocol
+from cloister.protocols.synopsis import pipeline, protocol
+from cloister.protocols.synopsis.settings import Knobs
 from tests.owners import told_to_owner
 from tests.protocols.guided_sums import rehearsed
 from tests.protocols.guided_sums.rehearsed import REAL_DRAW, Rehearsed, half_noise, one_seed_for_two_noises

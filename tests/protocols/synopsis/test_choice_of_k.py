@@ -7,9 +7,9 @@ from cloister.crypto import Stream
 from cloister.numeric import FixedPoint
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget
-from cloister.protocols.synopsis import Settings
 from cloister.protocols.synopsis.choice_of_k import list_candidates, measure_silhouette
 from cloister.protocols.synopsis.histogram import Histogram
+from cloister.protocols.synopsis.settings import Settings
 from cloister.records import ArrayRecords
 from tests.protocols.synopsis.sessions import rehearse
 

@@ -17,10 +17,12 @@ from cloister.jobfile import load_setup
 from cloister.privacy.costs import epsilon_of_rho, rho_of
 from cloister.privacy.ledger import Ledger
 from cloister.privacy.units import Sensitivity, Unit
-from cloister.protocols.guided_sums import BUDGET_UNITS, envelope_of
 from cloister.protocols.guided_sums import protocol as guided_sums
-from cloister.protocols.synopsis import Knobs, Settings, run_synopsis
+from cloister.protocols.guided_sums.agreement import envelope_of
+from cloister.protocols.guided_sums.settings import BUDGET_UNITS
+from cloister.protocols.synopsis.pipeline import run_synopsis
 from cloister.protocols.synopsis.protocol import SynopsisOptions, make_settings
+from cloister.protocols.synopsis.settings import Knobs, Settings
 from cloister.records import ArrayRecords
 from cloister.report import read_result, write_result
 from cloister.report.layout import make_console

@@ -23,7 +23,7 @@ from cloister.protocols import synopsis
 from cloister.protocols.guided_sums.messages import Answer, Finish, Lead, Sign, Signed
 from cloister.protocols.guided_sums.party import GuidedParty
 from cloister.protocols.guided_sums.statements import Stated
-from cloister.protocols.synopsis import Knobs
+from cloister.protocols.synopsis.settings import Knobs
 from tests.protocols.guided_sums.sessions import count_thrice, counting_rounds
 from tests.protocols.synopsis.sessions import SMALL, SYNOPSIS, Session
 from tests.sessions import SESSION, blobs, split

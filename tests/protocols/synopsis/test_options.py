@@ -16,8 +16,8 @@ from cloister.job.options import known_options
 from cloister.jobfile import parse_job
 from cloister.jobfile.sections import choose_delta
 from cloister.privacy.units import Unit
-from cloister.protocols.synopsis import Knobs
-from cloister.protocols.synopsis.protocol import SynopsisOptions
+from cloister.protocols.synopsis.options import SynopsisOptions
+from cloister.protocols.synopsis.settings import Knobs
 
 SHORTEST = """\
 name = "clinics"

@@ -25,9 +25,9 @@ from cloister.planning import plan, print_plan
 from cloister.privacy.placement import Local, Shared
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Unit
-from cloister.protocols.synopsis import Knobs, Settings
 from cloister.protocols.synopsis.plan import Forecaster, Scaling, advise, choose_records, list_notes, set_parties
 from cloister.protocols.synopsis.protocol import SynopsisOptions, make_settings
+from cloister.protocols.synopsis.settings import Knobs, Settings
 from cloister.records import ArrayRecords
 from cloister.report.layout import make_console
 from cloister.sessions import simulate

@@ -15,7 +15,7 @@ from cloister.errors import CloisterError, ConfigError, DataError
 from cloister.job import DataOptions, Job, JobParty, OwnSide, Setup, make_options
 from cloister.jobfile import load_setup
 from cloister.protocol import PublicInput
-from cloister.protocols.align import Mode, NormalForm
+from cloister.protocols.align.terms import Mode, NormalForm
 from cloister.protocols.vertical.protocol import Vertical
 from cloister.sessions import Aligned, align_job, simulate
 from cloister.sessions.alignment import align_tables, load_alignment, save_alignment

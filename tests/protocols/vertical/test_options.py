@@ -10,7 +10,7 @@ from cloister.errors import ConfigError
 from cloister.job import Budget, DataOptions, Job, JobParty, OwnSide, make_options
 from cloister.jobfile import parse_setup
 from cloister.numeric import FixedPoint
-from cloister.protocols.align import NormalForm
+from cloister.protocols.align.terms import NormalForm
 from cloister.protocols.vertical.options import CODEBOOK_CELLS_MOST, assign_roles
 from cloister.protocols.vertical.settings import BITS_LEAST, EXACT_BITS_MOST, NOISY_BITS_MOST, Settings
 from cloister.sessions.tables import resolve_form

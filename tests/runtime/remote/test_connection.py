@@ -15,6 +15,7 @@ EXAMPLES = {
     messages.Challenge: messages.Challenge(1, 0, bytes(32)),
     messages.Hello: messages.Hello(1, 0, "0.1.0", KEY, "north", KEY, SIGNATURE, bytes(32), b"", SIGNATURE),
     messages.Refused: messages.Refused(Refusal.JOB),
+    messages.Rejected: messages.Rejected(Refusal.VERSION),
     messages.Welcome: messages.Welcome("0.1.0", RUN, KEY, SIGNATURE, SIGNATURE),
     messages.Consent: messages.Consent(SIGNATURE, Facts()),
     messages.Status: messages.Status(1, 2, "round 1", ("north",)),

@@ -7,8 +7,8 @@ import pytest
 
 from cloister.credentials import write_certificate_fingerprint
 from cloister.crypto import SystemEntropy
-from cloister.errors import RemoteProtocolError, TooFewPartiesError
-from cloister.runtime.remote import admission, messages
+from cloister.errors import RefusedError, RemoteProtocolError, TooFewPartiesError
+from cloister.runtime.remote import admission, events, messages
 from cloister.runtime.remote import hub as hub_module
 from cloister.runtime.remote.channel import LostError
 from cloister.runtime.remote.chunks import split
@@ -221,6 +221,55 @@ def test_who_is_revoked_is_refused(what):
         return await HandParty(make_hub(agree(revoked=[fingerprint]))).greet()
 
     assert run(main()) == messages.Refused(Refusal.REVOKED)
+
+
+def test_a_party_that_refuses_the_coordinator_tells_it_why():
+    """Both sides know the reason, and nothing of the party was opened."""
+    from cloister.crypto import write_fingerprint
+
+    revoked = write_fingerprint(OWN["coordinator"].identity.public_bytes)
+    heard, script = {"hub": [], "north": []}, ToyScript("north")
+
+    async def main():
+        hub = make_hub(observe=heard["hub"].append)
+        at_coordinator, ours = make_streams()
+        served = asyncio.ensure_future(hub.serve(at_coordinator))
+
+        async def connect():
+            return ours
+
+        participant = Participant(
+            connect,
+            OWN["north"],
+            agree(revoked=[revoked]),
+            party="north",
+            script=script,
+            entropy=SystemEntropy(),
+            deadlines=Deadlines(step_s=3.0),
+            observe=heard["north"].append,
+        )
+        with pytest.raises(RefusedError, match="policy may revoke"):
+            await participant.take_part()
+        await served
+
+    run(main())
+    assert events.Refused("north", "REVOKED", by_peer=True) in heard["hub"]
+    assert heard["north"] == [events.Refused("coordinator", "REVOKED")]
+    assert script.calls == []
+
+
+@pytest.mark.parametrize("party", ["north", "coast"])
+def test_a_refusal_is_told_with_a_name_of_the_job_or_none(party):
+    heard = []
+
+    async def main():
+        stranger = HandParty(make_hub(observe=heard.append), own=OWN["stranger"])
+        await stranger.greet(change=replace(party=party))
+        await stranger.served
+
+    run(main())
+    reason, name = ("IDENTITY", "north") if party == "north" else ("PARTY", "")
+    assert heard == [events.Refused(name, reason)]
 
 
 def test_a_greeting_from_another_connection_is_worth_nothing():

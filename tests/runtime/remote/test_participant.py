@@ -106,7 +106,7 @@ def test_a_coordinator_of_another_version_is_refused():
         async def connect():
             return streams[1]
 
-        with pytest.raises(RefusedError, match="same major version"):
+        with pytest.raises(RefusedError, match="versions of Cloister with the same first number"):
             await make_participant(connect).take_part()
 
     run(main())

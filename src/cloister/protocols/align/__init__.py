@@ -36,32 +36,3 @@ n + 1 messages per party each way.
 
 Reading order: :mod:`.terms`, :mod:`.identifiers`, :mod:`.group`, :mod:`.party`, :mod:`.coordinator`, :mod:`.alignment`.
 """
-
-from cloister.protocols.align.alignment import (
-    Alignment,
-    check_alignments,
-    check_ids,
-    decode_alignment,
-    encode_alignment,
-)
-from cloister.protocols.align.coordinator import AlignmentOutcome, coordinate
-from cloister.protocols.align.identifiers import normalise_ids
-from cloister.protocols.align.party import AlignParty
-from cloister.protocols.align.terms import CODEC, LEAKAGE, Mode, NormalForm, Terms
-
-__all__ = [
-    "CODEC",
-    "LEAKAGE",
-    "AlignParty",
-    "Alignment",
-    "AlignmentOutcome",
-    "Mode",
-    "NormalForm",
-    "Terms",
-    "check_alignments",
-    "check_ids",
-    "coordinate",
-    "decode_alignment",
-    "encode_alignment",
-    "normalise_ids",
-]

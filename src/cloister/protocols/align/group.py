@@ -31,11 +31,11 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any
 
-import numba
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from numpy.typing import NDArray
 
+from cloister.compiled import compile_loop
 from cloister.crypto import Entropy
 from cloister.errors import RemoteProtocolError
 
@@ -123,7 +123,7 @@ def are_squares(numbers: list[int]) -> NDArray[np.bool_]:
     return found
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[misc, untyped-decorator, unused-ignore]
+@compile_loop
 def _fill_squares(words: Any, found: Any) -> None:
     """Jacobi symbol (a / p): strip twos, (2/b) = -1 iff b = 3, 5 mod 8; swap, reciprocity; subtract."""
     for at in range(len(words)):

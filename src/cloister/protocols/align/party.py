@@ -49,7 +49,7 @@ class AlignParty:
     terms
         What was agreed.
     ids
-        The normal form of each row's ID (:func:`~cloister.protocols.align.normalise_ids`), all different.
+        The normal form of each row's ID (:func:`~cloister.protocols.align.identifiers.normalise_ids`), all different.
     identity, entropy, session
         This party's keys, the source of its secrets, and the session's ID.
     """

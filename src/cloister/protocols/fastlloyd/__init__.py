@@ -24,23 +24,3 @@ records.
 Reading order: :mod:`.offsets` (the step), :mod:`.sound` (its plan), :mod:`.published_rules`, :mod:`.published`, then
 :mod:`.options`, :mod:`.attack`, :mod:`.protocol` (what the rest of Cloister needs). :mod:`.rehearsal` is for studies.
 """
-
-from cloister.protocols.fastlloyd.offsets import Offsets
-from cloister.protocols.fastlloyd.published import Preset, PublishedSettings, plan_published
-from cloister.protocols.fastlloyd.published_rules import Correction, PostProcessing
-from cloister.protocols.fastlloyd.rehearsal import Rehearsal, rehearse
-from cloister.protocols.fastlloyd.sound import ROUNDS, SoundSettings, plan_fastlloyd
-
-__all__ = [
-    "ROUNDS",
-    "Correction",
-    "Offsets",
-    "PostProcessing",
-    "Preset",
-    "PublishedSettings",
-    "Rehearsal",
-    "SoundSettings",
-    "plan_fastlloyd",
-    "plan_published",
-    "rehearse",
-]

@@ -26,18 +26,3 @@ Reading order: :mod:`.server`, :mod:`.options`, :mod:`.questions`, :mod:`.settin
 :mod:`.published_noise`;
 :mod:`.protocol` is the protocol object.
 """
-
-from cloister.protocols.feddp.options import ExtraSteps, FeddpKnobs, FeddpOptions, FeddpSection, Separation, Variant
-from cloister.protocols.feddp.pipeline import bind_server
-from cloister.protocols.feddp.settings import FeddpSettings
-
-__all__ = [
-    "ExtraSteps",
-    "FeddpKnobs",
-    "FeddpOptions",
-    "FeddpSection",
-    "FeddpSettings",
-    "Separation",
-    "Variant",
-    "bind_server",
-]

@@ -18,7 +18,7 @@ from cloister.protocols.feddp.published import AUTHORS_CODE, list_plan
 from cloister.protocols.feddp.settings import FeddpSettings
 from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession
 from cloister.protocols.guided_sums.protocol import GuidedClustering, agree_on_sums, note_declared
-from cloister.protocols.synopsis.protocol import SynopsisOptions
+from cloister.protocols.synopsis.options import SynopsisOptions
 from cloister.records import FloatArray
 
 NO_SERVER = (

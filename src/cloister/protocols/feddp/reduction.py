@@ -20,10 +20,9 @@ from math import log, sqrt
 import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
-from scipy.spatial.distance import cdist
 
 from cloister.crypto.stream import Stream
+from cloister.late import load_late
 from cloister.protocols.feddp.initialisation import ask_weights
 from cloister.protocols.feddp.options import Separation
 from cloister.protocols.feddp.questions import MOVED, Relocation, Weights, pack_places
@@ -31,6 +30,9 @@ from cloister.protocols.feddp.settings import GAP, NEAR, FeddpSettings, count_si
 from cloister.protocols.guided_sums.query import IDLE, Asking, Ground, Idle, Query, pose
 from cloister.protocols.guided_sums.statistics import Subspace
 from cloister.records import FloatArray
+
+graphs = load_late("scipy.sparse.csgraph")
+distance = load_late("scipy.spatial.distance")
 
 
 def ask_moved(settings: FeddpSettings, relocation: Relocation, query: Query) -> Query:
@@ -79,12 +81,12 @@ def plan_relocation(
     least_points
         A point with this many server points within D is frozen: the noise on that many weights would hide the records.
     """
-    near = cdist(points, points) <= reach
+    near = distance.cdist(points, points) <= reach
     keep = (near.sum(axis=1) >= least_points) | (near @ weights >= least_records)
     if not keep.any():
         keep[:] = True
     left = np.ascontiguousarray(points[keep])
-    number, labels = connected_components(near[np.ix_(keep, keep)], directed=False)
+    number, labels = graphs.connected_components(near[np.ix_(keep, keep)], directed=False)
     # A group of one point has records around it all the same, up to D away.
     widest = max(reach, *(_measure_diameter(left[labels == group]) for group in range(number)))
     targets = np.zeros((number, points.shape[1]))
@@ -103,7 +105,7 @@ def plan_relocation(
 
 
 def _measure_diameter(points: FloatArray) -> float:
-    return float(cdist(points, points).max()) if len(points) > 1 else 0.0
+    return float(distance.cdist(points, points).max()) if len(points) > 1 else 0.0
 
 
 def simplify_server(

@@ -26,29 +26,3 @@ Reading order: :mod:`.settings`, :mod:`.query`, :mod:`.agreement`, :mod:`.statem
 :mod:`.algorithm`, :mod:`.leader`, :mod:`.party`, :mod:`.coordinator`. Steps that algorithms share:
 :mod:`.statistics`, :mod:`.postprocessing`, :mod:`.refinement`.
 """
-
-from cloister.protocols.guided_sums.agreement import Agreement, envelope_of
-from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession, Rehearsal, rehearse
-from cloister.protocols.guided_sums.coordinator import GuidedOutcome, NoBooks, coordinate
-from cloister.protocols.guided_sums.party import GuidedParty
-from cloister.protocols.guided_sums.query import Asking, Query, Question
-from cloister.protocols.guided_sums.settings import BUDGET_UNITS, GuidedSettings, Slot
-
-__all__ = [
-    "BUDGET_UNITS",
-    "Agreement",
-    "Asking",
-    "GuidedFinding",
-    "GuidedOutcome",
-    "GuidedParty",
-    "GuidedSession",
-    "GuidedSettings",
-    "NoBooks",
-    "Query",
-    "Question",
-    "Rehearsal",
-    "Slot",
-    "coordinate",
-    "envelope_of",
-    "rehearse",
-]

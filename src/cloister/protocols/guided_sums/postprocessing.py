@@ -18,11 +18,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from cloister.crypto import Stream
 from cloister.kmeans import nearest, random_in_domain, weighted_kmeans
+from cloister.late import load_late
 from cloister.records import FloatArray
+
+distance = load_late("scipy.spatial.distance")
 
 _LEVELS = 60  # counts in the support of the prior
 _PRIOR_STEPS = 60  # of EM
@@ -134,7 +136,7 @@ def swap_centres(
         return centres
     usual = _weighted_median(variances, counts)
     excess = np.where(variances - usual > rule.clear * errors, counts * (variances - usual), 0.0)
-    losses = counts[:, None] * counts / (counts[:, None] + counts) * cdist(centres, centres, "sqeuclidean")
+    losses = counts[:, None] * counts / (counts[:, None] + counts) * distance.cdist(centres, centres, "sqeuclidean")
     np.fill_diagonal(losses, np.inf)
     moved = centres.copy()
     free = np.ones(k, dtype=bool)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from math import isqrt, sqrt
 from typing import Self
 
-import numba
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from cloister.compiled import compile_loop
 from cloister.crypto.stream import Stream
 from cloister.kmeans.kernel import nearest
 from cloister.kmeans.offsets import Join, Joined, sum_offsets
@@ -129,8 +129,8 @@ class PackedGuide(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
         )
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[misc, unused-ignore]
-def _square(coordinates, places, i, j):  # type: ignore[no-untyped-def]
+@compile_loop
+def _square(coordinates: FloatArray, places: FloatArray, i: int, j: int) -> float:
     total = 0.0
     for h in range(places.shape[1]):
         difference = coordinates[i, h] - places[j, h]
@@ -138,8 +138,10 @@ def _square(coordinates, places, i, j):  # type: ignore[no-untyped-def]
     return total
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[misc, unused-ignore]
-def _fill_squares(coordinates, places, labels, clear, squares):  # type: ignore[no-untyped-def]
+@compile_loop
+def _fill_squares(
+    coordinates: FloatArray, places: FloatArray, labels: NDArray[np.int32], clear: float, squares: FloatArray
+) -> None:
     for i in range(len(labels)):
         squares[i] = _square(coordinates, places, i, labels[i])
         if clear > 1.0:

@@ -39,30 +39,9 @@ Costs per round and party, w = 4 or 8 bytes per ring element: k(d+1)w + 16 up an
 plus 36 to 54 bytes of envelope; 3 steps to agree on the seed, 2 to vote on the result and finish, with 80 bytes of each
 party to each. With double masks each round has a second step, in which 48 bytes go up and 56 for each party come down
 with the sum; where fewer than all are enough 57 bytes for each party and 80 more go up; and one step more opens the
-session. CPU: one pass over the records, two masks (double: one for each party); noise about 10 microseconds per entry.
+session. CPU: one pass over the records, two masks (double: one for each party); noise below 0.5 microseconds per entry.
 
 Reading order: :mod:`.rules` (what travels in a round), :mod:`.noise` (what is released, and its noise),
 :mod:`.agreement`, :mod:`.messages`, :mod:`.party`, :mod:`.coordinator`, then :mod:`.options`, :mod:`.plan`,
 :mod:`.attack`, :mod:`.protocol` (what the rest of Cloister needs).
 """
-
-from cloister.protocols.multiparty_lloyd.agreement import LEAKAGE, Agreement, Initialisation, StartBy, Variant
-from cloister.protocols.multiparty_lloyd.coordinator import Outcome, coordinate
-from cloister.protocols.multiparty_lloyd.messages import CODEC
-from cloister.protocols.multiparty_lloyd.noise import NoisePlan, plan_noise
-from cloister.protocols.multiparty_lloyd.party import LloydParty, LloydState
-
-__all__ = [
-    "CODEC",
-    "LEAKAGE",
-    "Agreement",
-    "Initialisation",
-    "LloydParty",
-    "LloydState",
-    "NoisePlan",
-    "Outcome",
-    "StartBy",
-    "Variant",
-    "coordinate",
-    "plan_noise",
-]

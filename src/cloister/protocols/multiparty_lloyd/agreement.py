@@ -23,7 +23,7 @@ from cloister.privacy.placement import Aggregator
 from cloister.privacy.units import LeakageTable, Learns, Row
 from cloister.protocols.multiparty_lloyd.noise import NoisePlan
 from cloister.protocols.multiparty_lloyd.rules import ExactCentroids, ExactSums, Rule
-from cloister.protocols.serverless import JointNoise, Terms
+from cloister.protocols.serverless.terms import JointNoise, Terms
 from cloister.records import FloatArray
 from cloister.wire.codec import DEFAULT_LIMIT_BYTES
 

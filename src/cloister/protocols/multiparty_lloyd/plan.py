@@ -31,11 +31,14 @@ from cloister.privacy.accounting import Accountant
 from cloister.privacy.placement import Aggregator
 from cloister.privacy.release import NoiseDuty
 from cloister.protocol import Clustering, PublicInput, placeholder_directory
-from cloister.protocols import serverless
 from cloister.protocols.multiparty_lloyd import messages
 from cloister.protocols.multiparty_lloyd.agreement import AVERAGES, Agreement, LloydSession
 from cloister.protocols.multiparty_lloyd.coordinator import coordinate
 from cloister.protocols.multiparty_lloyd.noise import NoisePlan
+from cloister.protocols.serverless.messages import CODEC as RING_CODEC
+from cloister.protocols.serverless.party import RingParty
+from cloister.protocols.serverless.relay import relay
+from cloister.protocols.serverless.terms import Terms
 from cloister.records import IntArray
 from cloister.roles import Message, Seat
 from cloister.wire import Array
@@ -182,19 +185,19 @@ class _HollowParty:
         return self._sums.handle(request)
 
 
-def measure_ring(terms: serverless.Terms) -> TrafficForecast:
+def measure_ring(terms: Terms) -> TrafficForecast:
     """Return the traffic of a session in a ring; every further round sends as much as the second."""
     one, two = (measure(_hollow_ring(terms, rounds)) for rounds in (1, 2))
     return sum_up(extend(one, two, terms.rounds), steps=terms.steps)
 
 
-def _hollow_ring(terms: serverless.Terms, rounds: int) -> HollowSession:
+def _hollow_ring(terms: Terms, rounds: int) -> HollowSession:
     seats = make_seats(terms.parties, _PURPOSE)
     terms = replace(terms, rounds=rounds, directory=tuple(seat.identity.public_bytes for seat in seats))
     return HollowSession(
-        coordinator=serverless.relay(terms, entropy=Stream.from_seed(0, "relay"), session=HOLLOW_SESSION),
-        parties=[serverless.RingParty(seat=seat, terms=terms, contributor=_Zeros(terms.length)) for seat in seats],
-        codec=serverless.CODEC,
+        coordinator=relay(terms, entropy=Stream.from_seed(0, "relay"), session=HOLLOW_SESSION),
+        parties=[RingParty(seat=seat, terms=terms, contributor=_Zeros(terms.length)) for seat in seats],
+        codec=RING_CODEC,
     )
 
 

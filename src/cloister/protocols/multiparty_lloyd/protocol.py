@@ -34,7 +34,6 @@ from cloister.protocol import (
     ToldRounds,
     placeholder_directory,
 )
-from cloister.protocols import serverless
 from cloister.protocols.multiparty_lloyd import messages
 from cloister.protocols.multiparty_lloyd.agreement import (
     AVERAGES,
@@ -60,7 +59,9 @@ from cloister.protocols.multiparty_lloyd.options import (
 )
 from cloister.protocols.multiparty_lloyd.party import LloydParty, LloydState
 from cloister.protocols.multiparty_lloyd.plan import forecast_rounds
-from cloister.protocols.serverless import RelayOutcome, RingParty, relay
+from cloister.protocols.serverless.messages import CODEC as RING_CODEC
+from cloister.protocols.serverless.party import RingParty
+from cloister.protocols.serverless.relay import RelayOutcome, relay
 from cloister.report.sizes import fit_sizes
 from cloister.roles import Coordinator, Party, Seat
 from cloister.wire import Codec
@@ -169,7 +170,7 @@ class LloydClustering(Clustering[LloydSession]):
 
     def codec(self, agreed: LloydSession) -> Codec:
         """The messages of Lloyd's rounds, or of the ring that sums them up."""
-        return messages.CODEC if agreed.terms is None else serverless.CODEC
+        return messages.CODEC if agreed.terms is None else RING_CODEC
 
     def seat(
         self, agreed: LloydSession, seat: Seat, own: OwnInput, *, duty: NoiseDuty | None = None

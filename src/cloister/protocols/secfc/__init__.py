@@ -56,10 +56,3 @@ Reading order: :mod:`.agreement`, :mod:`.leakage`, :mod:`.messages`; phase 1: :m
 :mod:`.labels`, :mod:`.holder`; the roles: :mod:`.party`, :mod:`.coordinator`; then :mod:`.plan`, :mod:`.protocol` (what
 the rest of Cloister needs).
 """
-
-from cloister.protocols.secfc.agreement import SecfcAgreement
-from cloister.protocols.secfc.coordinator import Outcome, coordinate_secfc
-from cloister.protocols.secfc.messages import CODEC
-from cloister.protocols.secfc.party import SecfcParty
-
-__all__ = ["CODEC", "Outcome", "SecfcAgreement", "SecfcParty", "coordinate_secfc"]

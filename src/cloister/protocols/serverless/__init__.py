@@ -45,10 +45,3 @@ CPU: m - 1 keystreams of Lw bytes to add, m to open, in addition to the party's 
 
 Reading order: :mod:`.terms`, :mod:`.messages`, :mod:`.masks`, :mod:`.party`, :mod:`.relay`.
 """
-
-from cloister.protocols.serverless.messages import CODEC
-from cloister.protocols.serverless.party import RingParty
-from cloister.protocols.serverless.relay import RelayOutcome, relay
-from cloister.protocols.serverless.terms import JointNoise, Terms
-
-__all__ = ["CODEC", "JointNoise", "RelayOutcome", "RingParty", "Terms", "relay"]

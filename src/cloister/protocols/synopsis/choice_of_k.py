@@ -23,14 +23,16 @@ from dataclasses import dataclass
 from math import isqrt
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from cloister.crypto.stream import Stream
+from cloister.late import load_late
 from cloister.protocols.synopsis.histogram import Histogram, cluster_cells, denoise_histogram
 from cloister.protocols.synopsis.questions import Grid
 from cloister.protocols.synopsis.settings import Settings
 from cloister.records import FloatArray
 from cloister.report.result import KChoice
+
+distance = load_late("scipy.spatial.distance")
 
 _ALL_UP_TO = 30  # each k is tried up to here; then steps grow
 _STEP = 0.1  # of k
@@ -88,7 +90,7 @@ def list_candidates(k_max: int) -> list[int]:
 
 def measure_silhouette(histogram: Histogram, centres: FloatArray) -> float:
     """Return the mean of 1 - a/b over the records, each of them anywhere in its cell."""
-    squares = cdist(histogram.points, centres, "sqeuclidean")
+    squares = distance.cdist(histogram.points, centres, "sqeuclidean")
     squares.partition(1, axis=1)
     nearest, second = squares[:, 0] + histogram.cell_variance, squares[:, 1] + histogram.cell_variance
     # Two centres in the middle of the one cell there is: 0/0, and neither is the nearer.

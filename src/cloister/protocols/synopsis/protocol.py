@@ -1,40 +1,18 @@
-"""The synopsis as a protocol object: its options, its parameters, and what its reader must know."""
+"""The synopsis as a protocol object: its parameters, and what its reader must know."""
 
 from __future__ import annotations
 
 from cloister.errors import ConfigError
 from cloister.forecast.model import Forecast, PlanRequest
-from cloister.job import Facts, Job, NoiseOptions
+from cloister.job import Job
 from cloister.numeric import FixedPoint
-from cloister.privacy.units import Unit
 from cloister.protocol import PublicInput, placeholder_directory
 from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession
 from cloister.protocols.guided_sums.protocol import GuidedClustering, agree_on_sums, note_declared
-from cloister.protocols.guided_sums.settings import CLUSTERS_MOST, DIMENSIONS_MOST
+from cloister.protocols.synopsis.options import SynopsisOptions
 from cloister.protocols.synopsis.pipeline import run_synopsis
 from cloister.protocols.synopsis.plan import forecast_synopsis
-from cloister.protocols.synopsis.settings import SYNOPSIS, Knobs, Settings
-
-
-class SynopsisOptions(NoiseOptions, frozen=True, tag=SYNOPSIS):
-    """Options of the synopsis, all optional.
-
-    Attributes
-    ----------
-    knobs
-        Advanced settings: the section ``[synopsis]``.
-    """
-
-    facts = Facts(
-        budget="required",
-        units=(Unit.RECORD, Unit.CLIENT),
-        data_keys=frozenset({"records"}),
-        chooses_k=True,
-        section="knobs",
-        clusters_most=CLUSTERS_MOST,
-        dimensions_most=DIMENSIONS_MOST,
-    )
-    knobs: Knobs = Knobs()
+from cloister.protocols.synopsis.settings import SYNOPSIS, Settings
 
 
 class Synopsis(GuidedClustering[Settings]):

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.compiled import compile_loop
 from cloister.lattice.ntt import Residues
 from cloister.lattice.parameters import Parameters
 from cloister.lattice.slots import encode_weights
@@ -159,8 +160,8 @@ def _sum_pairs(
     )
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[misc, unused-ignore]
-def _find_clusters(labels, clusters):  # type: ignore[no-untyped-def]
+@compile_loop
+def _find_clusters(labels: NDArray[Any], clusters: int) -> NDArray[np.bool_]:
     """Which clusters occur in each cell, (m, k)."""
     occurs = np.zeros((labels.shape[0], clusters), dtype=np.bool_)
     for c in range(labels.shape[0]):
@@ -169,8 +170,10 @@ def _find_clusters(labels, clusters):  # type: ignore[no-untyped-def]
     return occurs
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[misc, unused-ignore]
-def _fill_rows(weights, labels, offsets, cells, clusters):  # type: ignore[no-untyped-def]
+@compile_loop
+def _fill_rows(
+    weights: NDArray[Any], labels: NDArray[Any], offsets: NDArray[Any], cells: NDArray[Any], clusters: NDArray[Any]
+) -> None:
     """Write the rows of each (cell, cluster) that occurs: ones, then Alice's offsets column by column."""
     count, columns = labels.shape[1], offsets.shape[1]
     for place in range(cells.size):

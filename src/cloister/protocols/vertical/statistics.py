@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.compiled import compile_loop
 from cloister.protocols.vertical.codebook import Codebooks
 from cloister.protocols.vertical.layout import Layout, join_cells
 from cloister.protocols.vertical.query import HistogramQuery, LloydQuery, Query, round_to_length
@@ -55,7 +55,7 @@ def measure_reps(reps: FloatArray, centres: FloatArray) -> FloatArray:
     return table
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[misc, untyped-decorator, unused-ignore]
+@compile_loop
 def _measure_block(alice: NDArray[Any], centres: NDArray[Any], distances: NDArray[Any]) -> None:
     """Fill (k, rows): squared distances of a block of her records to her part of the centres."""
     rows, columns = alice.shape
@@ -69,7 +69,7 @@ def _measure_block(alice: NDArray[Any], centres: NDArray[Any], distances: NDArra
                 distances[i, r] += offset * offset
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")  # type: ignore[misc, untyped-decorator, unused-ignore]
+@compile_loop
 def _decide(alice: NDArray[Any], centres: NDArray[Any], table: NDArray[Any], labels: NDArray[Any]) -> None:
     n = len(alice)
     m, k = table.shape

@@ -13,9 +13,10 @@ from contextlib import suppress
 
 from cloister.crypto import Context, Entropy, is_signed
 from cloister.errors import CloisterError, RemoteProtocolError
-from cloister.runtime.remote import greeting, messages
+from cloister.runtime.remote import events, greeting, messages
 from cloister.runtime.remote.channel import Channel, LostError, Stream
 from cloister.runtime.remote.connection import State
+from cloister.runtime.remote.events import Observe
 from cloister.runtime.remote.greeting import Agreed, OwnEnd, RefusedError
 from cloister.runtime.remote.member import Member, Roster
 from cloister.runtime.remote.messages import Refusal
@@ -39,6 +40,8 @@ class Admission:
         The parties.
     write_down
         Told who confirms the end of a session, before anything follows from it: all at once that came meanwhile.
+    observe
+        Told who comes and goes, who is refused, and what passes.
     """
 
     def __init__(
@@ -50,9 +53,10 @@ class Admission:
         entropy: Entropy,
         roster: Roster,
         write_down: Callable[[Confirmations], Awaitable[None]],
+        observe: Observe = events.ignore,
     ) -> None:
         self._own, self._agreed, self._run, self._entropy = own, agreed, run, entropy
-        self._roster, self._write_down = roster, write_down
+        self._roster, self._write_down, self._observe = roster, write_down, observe
         self._confirmed: list[tuple[Member, messages.Done]] = []
         self._writing: asyncio.Task[None] | None = None
         self._strangers: Counter[bytes] = Counter()
@@ -60,17 +64,22 @@ class Admission:
 
     async def serve(self, stream: Stream) -> None:
         """Serve one connection until it ends. Whatever its other end does, nothing but this connection is harmed."""
-        channel = Channel(stream, is_coordinator=True)
+        channel = Channel(stream, is_coordinator=True, observe=self._observe)
         member: Member | None = None
         try:
             member = await self._let_in(channel)
             if member is not None:
                 await self._talk(member, channel)
-        except (LostError, RemoteProtocolError, TimeoutError):
+        except RemoteProtocolError:
+            self._observe(events.Refused(channel.peer, events.BROKEN))
+        except TimeoutError:
+            self._observe(events.Refused(channel.peer, events.SILENT))
+        except LostError:
             pass
         finally:
             if member is not None and member.channel is channel:
                 member.channel = None
+                self._observe(events.Disconnected(member.name))
                 self._roster.note(member)
             with suppress(LostError):
                 await channel.close()
@@ -82,6 +91,7 @@ class Admission:
         """
         certificate = channel.stream.peer
         if self._strangers[certificate] >= STRANGERS_MOST:
+            self._observe(events.Refused("", events.CROWDED))
             return None
         self._strangers[certificate] += 1
         try:
@@ -102,12 +112,16 @@ class Admission:
             member = self._roster.members[hello.party]
             self._check_admission(member, hello)
         except RefusedError as refused:
+            known = hello.party if hello.party in self._agreed.parties else ""
+            self._observe(events.Refused(known, refused.reason.name))
             await channel.send(messages.Refused(refused.reason))
             return None
         earlier, member.channel, member.program = member.channel, channel, hello.program
+        channel.peer = member.name
         member.is_away = False
         if earlier is not None:  # this one proved the same identity
             earlier.replaced.set()
+        self._observe(events.Connected(member.name, hello.program))
         await channel.send(greeting.make_welcome(self._own, self._agreed, challenge, hello, run=self._run))
         return member
 
@@ -177,7 +191,11 @@ class Admission:
                 self._roster.replies.append((member, message))
         elif isinstance(message, messages.Done):
             self._confirm(member, message)
+        elif isinstance(message, messages.Rejected):
+            self._observe(events.Refused(member.name, message.reason.name, by_peer=True))
+            raise LostError
         elif isinstance(message, messages.Withdraw):
+            self._observe(events.Left(member.name))
             member.consent, member.request, member.has_left = None, None, self._roster.is_started
             self._roster.note(member)
             raise LostError

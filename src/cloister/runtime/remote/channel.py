@@ -7,7 +7,8 @@ from typing import Protocol
 
 from cloister.runtime.remote.chunks import Assembler, split
 from cloister.runtime.remote.connection import Connection, State
-from cloister.runtime.remote.messages import LinkMessage
+from cloister.runtime.remote.events import Observe, Passed, ignore
+from cloister.runtime.remote.messages import LinkMessage, Packed
 
 
 class LostError(Exception):
@@ -39,10 +40,17 @@ class Channel:
         What carries it.
     is_coordinator
         Which end.
+    observe
+        Told of each message that passes once it is known who is at the other end.
+
+    Attributes
+    ----------
+    peer
+        Who is at the other end; empty until that is proved.
     """
 
-    def __init__(self, stream: Stream, *, is_coordinator: bool) -> None:
-        self.stream = stream
+    def __init__(self, stream: Stream, *, is_coordinator: bool, observe: Observe = ignore) -> None:
+        self.stream, self.peer, self._observe = stream, "", observe
         self.connection = Connection(is_coordinator=is_coordinator)
         self.replaced = asyncio.Event()
         """Set when the same party has another connection."""
@@ -65,8 +73,10 @@ class Channel:
         async with self._sending:
             if self.state is State.CLOSED:
                 raise LostError
-            for chunk in split(*self.connection.send(message)):
+            packed = self.connection.send(message)
+            for chunk in split(*packed):
                 await self.stream.write(chunk)
+        self._note(message, packed, is_sent=True)
 
     async def receive(self) -> LinkMessage:
         """Return the next message.
@@ -82,10 +92,16 @@ class Channel:
             if self.state is State.CLOSED:
                 raise LostError
             chunk = await self.stream.read()
-            message = self._assembler.feed(chunk, self.connection.limit_bytes)
-            if message is not None:
-                return self.connection.receive(message)
+            packed = self._assembler.feed(chunk, self.connection.limit_bytes)
+            if packed is not None:
+                message = self.connection.receive(packed)
+                self._note(message, packed, is_sent=False)
+                return message
 
     async def close(self) -> None:
         """End the stream."""
         await self.stream.close()
+
+    def _note(self, message: LinkMessage, packed: Packed, *, is_sent: bool) -> None:
+        if self.peer:
+            self._observe(Passed(self.peer, type(message).__name__, sum(map(len, packed)), is_sent))

@@ -4,7 +4,7 @@
 
     OPEN --Challenge--> CHALLENGED --Hello--> GREETED --Welcome--> WELCOMED --Consent--> IDLE
     IDLE --Start--> STARTED --Seated--> RUNNING --Finish--> FINISHED --Done--> IDLE --Over--> CLOSED
-    GREETED --Refused--> CLOSED
+    GREETED --Refused--> CLOSED; WELCOMED --Rejected--> CLOSED
     RUNNING: Request, Reply, Declined; FINISHED: Reply and Declined that were on their way
     from WELCOMED on: Status changes nothing; Abandon and Withdraw close
 
@@ -56,6 +56,7 @@ COORDINATOR_SAYS: Table = {
 PARTY_SAYS: Table = {
     (State.CHALLENGED, messages.Hello): State.GREETED,
     (State.WELCOMED, messages.Consent): State.IDLE,
+    (State.WELCOMED, messages.Rejected): State.CLOSED,
     (State.STARTED, messages.Seated): State.RUNNING,
     (State.RUNNING, messages.Reply): State.RUNNING,
     (State.RUNNING, messages.Declined): State.RUNNING,

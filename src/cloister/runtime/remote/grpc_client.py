@@ -18,6 +18,7 @@ _REASONS = {  # what gRPC says, and what we make of it
     "Socket closed": "Somebody answers there and ends the connection at once: it may not have our public key file.",
     "Connection reset": "Somebody answers there and ends the connection at once: it may not have our public key file.",
     "Connection refused": "Nobody listens there.",
+    "lookup": "The host's name cannot be looked up.",
 }
 
 

@@ -9,16 +9,16 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from msgspec.structs import replace
 
 from cloister.crypto import Entropy
 from cloister.errors import CloisterError, TooFewPartiesError
-from cloister.runtime.local import OnProgress
-from cloister.runtime.remote import greeting, messages
+from cloister.runtime.local import OnProgress, Progress
+from cloister.runtime.remote import events, greeting, messages
 from cloister.runtime.remote.admission import Admission, Confirmations
+from cloister.runtime.remote.events import Observe
 from cloister.runtime.remote.greeting import Agreed, OwnEnd
 from cloister.runtime.remote.member import Member, Roster
 from cloister.runtime.remote.steps import RemoteRun, Steps
@@ -76,6 +76,8 @@ class Hub:
         Told about each step.
     on_done
         Told, in the role's thread, who confirms the end of a session, before anything follows from it.
+    observe
+        Told of steps, too, of who comes and goes, and of what passes.
     """
 
     def __init__(
@@ -88,8 +90,10 @@ class Hub:
         deadlines: Deadlines,
         on_progress: OnProgress | None = None,
         on_done: Callable[[Confirmations], None] = lambda confirmations: None,
+        observe: Observe = events.ignore,
     ) -> None:
         self._agreed, self._deadlines = agreed, deadlines
+        self._on_progress, self._observe = on_progress, observe
         self._roster = Roster(agreed.parties)
         admission = Admission(
             own,
@@ -98,11 +102,12 @@ class Hub:
             entropy=entropy,
             roster=self._roster,
             write_down=lambda confirmations: self.work(on_done, confirmations),
+            observe=observe,
         )
         self.serve = admission.serve
         """Serves one connection until it ends."""
         self.members = self._roster.members
-        self._waiting = Waiting(tuple(self.members.values()), on_progress)
+        self._waiting = Waiting(tuple(self.members.values()), self._report)
         self._worker = Worker("coordinator")
 
     async def gather(self) -> tuple[messages.Consented, ...]:
@@ -162,6 +167,7 @@ class Hub:
         done
             Who had confirmed its end before a kill.
         """
+        self._observe(events.Opened(start.kind))
         members = {number: self.members[name] for number, name in enumerate(names, start=1)}
         consents = greeting.share_consents(start.consents, self._agreed)
         for member in members.values():
@@ -212,9 +218,9 @@ class Hub:
         alive_every_s = min(_ALIVE_EVERY_S, self._deadlines.step_s / 3)  # parties wait as long for a sign of life
         while True:
             await asyncio.sleep(_STATUS_EVERY_S)
-            now, quiet_s = self._waiting.progress, quiet_s + _STATUS_EVERY_S
-            names = tuple(islice(self._waiting.awaited, _NAMES_TOLD))
-            status = messages.Status(now.step, now.steps, now.label[:200], names)
+            now, quiet_s = self._waiting.look(), quiet_s + _STATUS_EVERY_S
+            self._observe(now)
+            status = messages.Status(now.step, now.steps, now.label[:200], now.waiting_for[:_NAMES_TOLD])
             if status == told and quiet_s < alive_every_s:
                 continue
             told, quiet_s = status, 0.0
@@ -246,6 +252,11 @@ class Hub:
                         else:
                             awaited.pop(member.name, None)
         return [member for member in all_of_them.values() if is_missing(member)]
+
+    def _report(self, progress: Progress) -> None:
+        self._observe(progress)
+        if self._on_progress is not None:
+            self._on_progress(progress)
 
     # --- steps --------------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@
     Challenge(version, nonce)                          ->
                                                        <-    Hello(version, job, name, identity, proof)
     Welcome(run, identity, proof), or Refused          ->
-                                                       <-    Consent(signature, what it knows of the records)
+                                                       <-    Consent(signature, what it knows), or Rejected
     Start(session), when all are there                 ->
                                                        <-    Seated
     Request(number, frame)                             ->
@@ -71,8 +71,8 @@ class Refusal(Enum):
 
 
 _REFUSALS = {
-    Refusal.VERSION: "both ends must have the same major version of Cloister (0.x counts as one); they do not. Update "
-    "one of them.",
+    Refusal.VERSION: "both ends must have versions of Cloister with the same first number (below 1.0, the same first "
+    "two); they do not. Update one of them.",
     Refusal.PARTY: "a party must be one of the job's; the coordinator's job names no such party. "
     "Compare the two job files.",
     Refusal.IDENTITY: "a party must prove that it is the identity which the job names; it did not. Compare the "
@@ -83,8 +83,8 @@ _REFUSALS = {
     Refusal.LEFT: "a party that has left a run cannot come back into it; this one withdrew, or was away for too long. "
     "What was charged stays charged.",
     Refusal.RATE: "a party must not connect more often than the coordinator's limit; it did. Try again in a minute.",
-    Refusal.REVOKED: "identities and certificates must not have been revoked; one is, by the other end's policy. "
-    "Ask its owner; a new certificate: cloister keys renew NAME",
+    Refusal.REVOKED: "neither end's policy may revoke the other's identity or certificate; one does. Ask whoever keeps "
+    "it. A new certificate for the same identity: cloister keys renew NAME",
     Refusal.OVER: "a party must connect while the run lasts; it is over. What was charged stays charged.",
 }
 
@@ -280,8 +280,14 @@ class Withdraw(Struct, frozen=True, array_like=True, forbid_unknown_fields=True,
     """A party leaves the run for good; why stays with it."""
 
 
+class Rejected(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=16):
+    """A party does not accept the coordinator that has greeted it, and says why."""
+
+    reason: Refusal
+
+
 FromCoordinator = Challenge | Refused | Welcome | Status | Start | Request | Finish | Over | Abandon
-FromParty = Hello | Consent | Seated | Reply | Declined | Done | Withdraw
+FromParty = Hello | Rejected | Consent | Seated | Reply | Declined | Done | Withdraw
 LinkMessage = FromCoordinator | FromParty
 
 Packed = tuple[bytes, bytes]

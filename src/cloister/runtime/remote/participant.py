@@ -14,10 +14,11 @@ from typing import Any, Protocol
 from cloister.crypto import Entropy, Stream
 from cloister.errors import CloisterError, ConfigError, RemoteProtocolError, TooFewPartiesError
 from cloister.runtime.local import OnProgress, Progress
-from cloister.runtime.remote import greeting, messages
+from cloister.runtime.remote import events, greeting, messages
 from cloister.runtime.remote.admission import STRANGERS_MOST
 from cloister.runtime.remote.channel import Channel, LostError
 from cloister.runtime.remote.channel import Stream as ChunkStream
+from cloister.runtime.remote.events import Observe
 from cloister.runtime.remote.greeting import Agreed, OwnEnd, RefusedError
 from cloister.runtime.remote.hub import Deadlines
 from cloister.runtime.remote.messages import Ending, Refusal
@@ -84,6 +85,8 @@ class Participant:
         Told what the coordinator says of the run.
     together
         What it shares with the other parties of its process, if there are any.
+    observe
+        Told of that, too, of connections, and of what passes.
     """
 
     def __init__(
@@ -98,15 +101,17 @@ class Participant:
         deadlines: Deadlines,
         on_progress: OnProgress | None = None,
         together: Together | None = None,
+        observe: Observe = events.ignore,
     ) -> None:
         self._connect, self._own, self._agreed, self._party = connect, own, agreed, party
         self._script, self._entropy, self._deadlines = script, entropy, deadlines
-        self._on_progress = on_progress
+        self._on_progress, self._observe = on_progress, observe
         self._jitter = Stream(entropy.bytes(32))
         self._worker = Worker(f"party {party}") if together is None else together.worker
         self._gate: AbstractAsyncContextManager[Any] = nullcontext() if together is None else together.gate
         self._is_alone = together is None
-        self._heard_s, self._why = 0.0, ""
+        self._heard_s = 0.0
+        self._why: dict[str, None] = {}  # what kept us from it, in order
 
     async def take_part(self) -> None:
         """Take part to the end.
@@ -128,7 +133,8 @@ class Participant:
                 await self._call()
                 return
             except (LostError, TimeoutError) as error:
-                self._why = str(error) or self._why
+                self._why[str(error)] = None
+                self._observe(events.Unreachable(events.COORDINATOR, str(error)))
             calls = 1 if self._heard_s > before_s else calls + 1
             if self._script.is_complete and calls >= _CALLS_WHEN_DONE:
                 return
@@ -152,7 +158,7 @@ class Participant:
             raise UnreachableError(
                 f"the coordinator must be reachable; nothing was heard of it for {silent_s:.0f} s. Check the address, "
                 "the firewall and whether it runs. What was charged stays charged; started again, this party goes on."
-                + (f" {self._why}" if self._why else "")
+                + "".join(f" {why}" for why in self._why if why)
             )
 
     def _draw_wait_s(self, calls: int) -> float:
@@ -164,17 +170,20 @@ class Participant:
 
     async def _call(self) -> None:
         """Connect, and take part until the run is over; a `LostError` if the connection ends before."""
+        patience_s = min(_CONNECT_S, self._deadlines.step_s)
         channel: Channel | None = None
         try:
             async with self._gate:
-                async with asyncio.timeout(_CONNECT_S):
-                    channel = Channel(await self._connect(), is_coordinator=False)
-                async with asyncio.timeout(_CONNECT_S):
+                async with asyncio.timeout(patience_s):
+                    channel = Channel(await self._connect(), is_coordinator=False, observe=self._observe)
+                async with asyncio.timeout(patience_s):
                     welcome = await self._greet(channel)
             self._heard_s = asyncio.get_running_loop().time()
             await self._talk(channel, welcome)
         finally:
             if channel is not None:
+                if channel.peer:
+                    self._observe(events.Disconnected(channel.peer))
                 with suppress(LostError):
                     await channel.close()
 
@@ -182,6 +191,7 @@ class Participant:
         challenge = await channel.receive()
         assert isinstance(challenge, messages.Challenge)  # nothing else may come now
         if challenge.major != messages.MAJOR:
+            self._observe(events.Refused(events.COORDINATOR, Refusal.VERSION.name))
             raise RefusedError(Refusal.VERSION)
         peer = channel.stream.peer
         hello = greeting.make_hello(
@@ -196,13 +206,21 @@ class Participant:
         await channel.send(hello)
         answer = await channel.receive()
         if isinstance(answer, messages.Refused):
+            self._observe(events.Refused(events.COORDINATOR, answer.reason.name, by_peer=True))
             if answer.reason is Refusal.RATE:
                 raise LostError
             raise RefusedError(answer.reason)
         assert isinstance(answer, messages.Welcome)
-        greeting.check_welcome(answer, self._agreed, challenge, hello, peer=peer)
-        if self._script.run not in (b"", answer.run):
-            raise RefusedError(Refusal.RUN)
+        try:
+            greeting.check_welcome(answer, self._agreed, challenge, hello, peer=peer)
+            if self._script.run not in (b"", answer.run):
+                raise RefusedError(Refusal.RUN)
+        except RefusedError as refused:
+            self._observe(events.Refused(events.COORDINATOR, refused.reason.name))
+            await channel.send(messages.Rejected(refused.reason))
+            raise
+        channel.peer = events.COORDINATOR
+        self._observe(events.Connected(events.COORDINATOR, answer.program))
         return answer
 
     async def _talk(self, channel: Channel, welcome: messages.Welcome) -> None:
@@ -252,6 +270,7 @@ class Participant:
                 return
             if isinstance(message, messages.Start):
                 channel.connection.allow_frames(await self._worker.run(self._script.start, message))
+                self._observe(events.Opened(message.kind))
                 await channel.send(messages.Seated())
             elif isinstance(message, messages.Request):
                 await channel.send(await self._answer(message))
@@ -265,10 +284,10 @@ class Participant:
             return messages.Declined(request.number)
 
     def _report(self, status: messages.Status) -> None:
+        progress = Progress(step=status.step, steps=status.steps, label=status.label, waiting_for=status.waiting)
+        self._observe(progress)
         if self._on_progress is not None:
-            self._on_progress(
-                Progress(step=status.step, steps=status.steps, label=status.label, waiting_for=status.waiting)
-            )
+            self._on_progress(progress)
 
 
 class UnreachableError(TooFewPartiesError):

@@ -24,13 +24,11 @@ class Waiting:
     ----------
     awaited
         Who is left, by name; up to date at any time.
-    progress
-        What was told last.
     """
 
-    def __init__(self, members: Sequence[Member], on_progress: OnProgress | None) -> None:
+    def __init__(self, members: Sequence[Member], on_progress: OnProgress) -> None:
         self._on_progress = on_progress
-        self.progress = Progress(step=0, steps=0, label="", waiting_for=())
+        self._told: Progress | None = None
         self.begin(members, label="joining")
 
     def begin(self, members: Iterable[Member], *, label: str, step: int = 0, steps: int = 0) -> dict[str, Member]:
@@ -46,8 +44,11 @@ class Waiting:
         if left > _LISTED_ALWAYS and self._due_at < left:
             return
         self._due_at = left - left // _LISTED_ALWAYS
-        progress = Progress(step=self._step, steps=self._steps, label=self._label, waiting_for=tuple(self.awaited))
-        if progress != self.progress:
-            self.progress = progress
-            if self._on_progress is not None:
-                self._on_progress(progress)
+        progress = self.look()
+        if progress != self._told:
+            self._told = progress
+            self._on_progress(progress)
+
+    def look(self) -> Progress:
+        """Return who is left now."""
+        return Progress(step=self._step, steps=self._steps, label=self._label, waiting_for=tuple(self.awaited))
