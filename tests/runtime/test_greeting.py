@@ -14,6 +14,7 @@ from cloister.crypto import SystemEntropy
 from cloister.deployment.keys import agree
 from cloister.errors import RemoteProtocolError
 from cloister.job import COORDINATOR
+from cloister.runtime.remote import greeting
 from cloister.runtime.remote.greeting import (
     OwnEnd,
     RefusedError,
@@ -207,7 +208,7 @@ def test_consents_of_another_run_job_or_party_are_refused(meeting):
         return Consented(party=name, program="0.1.0", signature=signature)
 
     good = tuple(consent(name) for name in NAMES)
-    check_consents(good, meeting.agreed, RUN)
+    check_consents(good, meeting.agreed, RUN, party="north")
     other = agree(replace(meeting.people.job, k=5))
     for bad in (
         good[:2],
@@ -219,7 +220,24 @@ def test_consents_of_another_run_job_or_party_are_refused(meeting):
         (*good[:2], consent("valley", by="north")),
     ):
         with pytest.raises(RemoteProtocolError):
-            check_consents(bad, meeting.agreed, RUN)
+            check_consents(bad, meeting.agreed, RUN, party="north")
+
+
+def test_in_a_job_of_very_many_parties_each_is_shown_its_own_consent_and_takes_no_other(meeting, monkeypatch):
+    def consent(name, run=RUN):
+        statement = consent_statement(meeting.agreed, run)
+        return Consented(party=name, program="0.1.0", signature=meeting.people.keys[name].identity.sign(*statement))
+
+    everybody = tuple(consent(name) for name in NAMES)
+    assert greeting.share_consents(everybody, meeting.agreed) == dict.fromkeys(NAMES, everybody)
+    monkeypatch.setattr(greeting, "CONSENTS_MOST", 2)
+    shared = greeting.share_consents(everybody, meeting.agreed)
+    assert greeting.share_consents(everybody[:2], meeting.agreed) == {one: shared[one] for one in NAMES[:2]}
+    for name in NAMES:
+        check_consents(shared[name], meeting.agreed, RUN, party=name)
+    for bad in (everybody, shared["harbour"], (), (consent("north", run=bytes(16)),)):
+        with pytest.raises(RemoteProtocolError):
+            check_consents(bad, meeting.agreed, RUN, party="north")
 
 
 @pytest.mark.parametrize("check", ["is_certified", "is_signed"])

@@ -803,6 +803,20 @@ NAMED: tuple[Named, ...] = (
         '("cloister hello", MAJOR, job, party, program, nonce,',
         _GREETING,
     ),
+    Named(
+        "nobody is shown the others' consents",
+        "runtime/remote/greeting",
+        "    return len(agreed.parties) <= CONSENTS_MOST",
+        "    return False",
+        _GREETING,
+    ),
+    Named(
+        "one certificate takes all places of strangers",
+        "runtime/remote/admission",
+        "        certificate = channel.stream.peer\n",
+        '        certificate = b""\n',
+        _HUB,
+    ),
     Named("revoked and let in", "runtime/remote/greeting", "    if agreed.revoked & {", "    if set() & {", _GREETING),
     Named(
         "a party may hold another job", "runtime/remote/greeting", "    if hello.job != agreed.job:", "    if 0:", _HUB

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from cloister.agreement.record import Consented, Record, SessionFile, commit, decode_session, write_record
-from cloister.credentials.statements import consent_statement, derive_session, record_statement
+from cloister.credentials.statements import CONSENTS_MOST, consent_statement, derive_session, record_statement
 from cloister.crypto import is_signed
 from cloister.errors import CloisterError, ConfigError, LedgerError
 from cloister.job import Job
@@ -116,7 +116,10 @@ def _list_statements(session: SessionFile, job: Job | None) -> Iterator[tuple[st
         lambda: all(part.session == derive_session(run, part.kind).hex() for part in record.sessions),
     )
     names = [consent.party for consent in record.consents]
-    yield "every party of the job has consented, once", lambda: bool(keys) and names == list(keys)
+    if len(keys) > CONSENTS_MOST:
+        yield "the party has consented; it was shown no other consents", lambda: names == [record.party]
+    else:
+        yield "every party of the job has consented, once", lambda: bool(keys) and names == list(keys)
     for consent in record.consents:
         yield f"{consent.party} has consented to this run of this job", partial(_has_consented, consent, record, keys)
 

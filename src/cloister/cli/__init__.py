@@ -1,6 +1,6 @@
 """The command line: ``cloister demo | init | plan | run | predict | audit | ledger | align | networks``.
 
-Between organisations: ``cloister keys | check | join | serve | party | verify``.
+Between organisations: ``cloister keys | check | join | serve | party | clients | verify``.
 
 Results go to standard output; progress, warnings and errors go to standard error. What a command needs is imported when
 it runs, so that ``cloister --help`` answers at once: numba alone takes a second to load.
@@ -16,6 +16,7 @@ import typer
 
 from cloister.cli.agree import join
 from cloister.cli.check import check
+from cloister.cli.clients import clients
 from cloister.cli.examine import audit, plan
 from cloister.cli.failures import EXIT_CODES_HELP, guard
 from cloister.cli.job_files import init
@@ -36,7 +37,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     epilog=EXIT_CODES_HELP,
 )
-for command in (demo, init, plan, run, check, join, serve, party, verify, predict, audit, align, networks):
+for command in (demo, init, plan, run, check, join, serve, party, clients, verify, predict, audit, align, networks):
     app.command()(guard(command))
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(keys_app, name="keys")

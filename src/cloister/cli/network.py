@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -58,6 +59,12 @@ def serve(
     start_deadline: Annotated[
         float, typer.Option(min=1, metavar="SECONDS", help="How long to wait for all parties to join.")
     ] = 86400.0,
+    hosts: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH", help="Public files of those who host clients, or folders; clients then need no own."
+        ),
+    ] = None,
     record: Annotated[Path | None, typer.Option(help="The record of the run; default: run-NAME.json.")] = None,
     anew: Anew = False,
     log: Log = None,
@@ -77,7 +84,7 @@ def serve(
     job, errors = load_job(job_file), make_console(stderr=True)
     place = Path(f"run-{job.name}.json") if record is None else record
     check_record_place(place)
-    role, end = _make_end(job, keys, peers, Deadlines(start_s=start_deadline, step_s=deadline))
+    role, end = _make_end(job, keys, peers, Deadlines(start_s=start_deadline, step_s=deadline), hosts=hosts or ())
     if role != COORDINATOR:
         raise ConfigError(f"the coordinator must use its own keys; these are those of {role}. Run: cloister party")
 
@@ -158,7 +165,7 @@ def party(
             setup,
             role,
             end,
-            address=address or _read_address(job),
+            address=address or read_address(job),
             keep=keep,
             consent=agreed,
             contract=job_file.read_text(encoding="utf-8-sig"),
@@ -184,10 +191,16 @@ def _tell_metrics(errors: Console, port: int) -> None:
 
 
 def _make_end(
-    job: Job, keys: str, peers: list[Path] | None, deadlines: Deadlines, own_side: Path | None = None
+    job: Job,
+    keys: str,
+    peers: list[Path] | None,
+    deadlines: Deadlines,
+    own_side: Path | None = None,
+    hosts: Sequence[Path] = (),
 ) -> tuple[str, End]:
     """Read our keys, the others' public files and what our policy revokes; return who we are, and what we hold."""
     from cloister.credentials import find_keys, find_public_files, load_keys
+    from cloister.credentials.directory import list_public_files
     from cloister.deployment.keys import find_role, list_peers, make_end
     from cloister.job import COORDINATOR, OwnSide, find_policy
     from cloister.jobfile import load_own_side, load_policy
@@ -195,7 +208,8 @@ def _make_end(
     path = find_keys(keys)
     own = load_keys(path)
     role = find_role(job, own)
-    found = find_public_files(list_peers(job, role), peers or [path.parent])
+    found = find_public_files(list_peers(job, role), peers or [path.parent], may_miss=bool(hosts))
+    hosting = list_public_files(hosts)
     policy = find_policy(OwnSide() if own_side is None else load_own_side(own_side))
     revoked = () if policy is None else load_policy(policy).revoked
     if role == COORDINATOR and (gone := [party.name for party in job.parties if party.identity in revoked]):
@@ -203,7 +217,7 @@ def _make_end(
             f"{policy}: the coordinator's own policy must not revoke the job's parties; it revokes {', '.join(gone)}. "
             "Ask them for a job with their new identities."
         )
-    return role, make_end(job, own, found, deadlines=deadlines, revoked=revoked)
+    return role, make_end(job, own, found, deadlines=deadlines, revoked=revoked, hosts=hosting)
 
 
 def _read_own_setup(job_file: Path, job: Job, role: str, own: Path | None) -> Setup:
@@ -222,7 +236,8 @@ def _read_own_setup(job_file: Path, job: Job, role: str, own: Path | None) -> Se
     return load_party_setup(job_file, role, own)
 
 
-def _read_address(job: Job) -> str:
+def read_address(job: Job) -> str:
+    """Return where the job says that the coordinator listens."""
     if job.coordinator.address is None:
         raise ConfigError(
             'the job must say where the coordinator listens; it does not. Write address = "host:port" in '
@@ -233,4 +248,4 @@ def _read_address(job: Job) -> str:
 
 def _listen_everywhere(job: Job) -> str:
     """Return the job's port, on all of this machine's addresses."""
-    return f"[::]:{_read_address(job).rpartition(':')[2]}"
+    return f"[::]:{read_address(job).rpartition(':')[2]}"

@@ -28,14 +28,14 @@ def demo_network(job_file: Path, out: Path) -> None:
     """
     with tempfile.TemporaryDirectory(prefix="cloister-demo-") as name:
         folder = Path(name)
-        names = _prepare(job_file, folder)
+        names = prepare_clinics(job_file, folder)
         typer.echo(f"{len(names)} clinics ({', '.join(names)}) and a coordinator, each a process with keys of its own.")
         typer.echo("They talk through one port of this machine, over TLS. Each clinic reads its own table only.")
         _run(folder, names, out)
 
 
-def _prepare(job_file: Path, folder: Path) -> list[str]:
-    """Make everyone's keys, the job that names them, and each clinic's own side."""
+def prepare_clinics(job_file: Path, folder: Path) -> list[str]:
+    """Make everyone's keys, the job that names them, and each clinic's own side; returns the clinics' names."""
     from cloister.credentials import make_keys
     from cloister.job import COORDINATOR
     from cloister.jobfile import load_job

@@ -10,6 +10,7 @@ from cloister.credentials.directory import find_public_files
 from cloister.credentials.keys import (
     OwnKeys,
     PublicKeyFile,
+    load_identity,
     load_keys,
     load_public,
     write_certificate_fingerprint,
@@ -17,15 +18,17 @@ from cloister.credentials.keys import (
 from cloister.credentials.making import (
     default_folder,
     find_keys,
+    make_identity,
     make_keys,
     renew_keys,
     request_certificate,
     take_certificate,
     write_public,
 )
-from cloister.credentials.statements import certify, consent_statement, derive_session, is_certified
+from cloister.credentials.statements import CONSENTS_MOST, certify, consent_statement, derive_session, is_certified
 
 __all__ = [
+    "CONSENTS_MOST",
     "OwnKeys",
     "PublicKeyFile",
     "certify",
@@ -35,8 +38,10 @@ __all__ = [
     "find_keys",
     "find_public_files",
     "is_certified",
+    "load_identity",
     "load_keys",
     "load_public",
+    "make_identity",
     "make_keys",
     "renew_keys",
     "request_certificate",

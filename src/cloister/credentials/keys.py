@@ -218,6 +218,18 @@ def load_keys(path: str | Path, *, now: datetime | None = None, any_date: bool =
     return open_keys(read_private_form(path), source=str(path), now=now, any_date=any_date)
 
 
+def load_identity(path: Path) -> Identity:
+    """Read the identity in ``NAME.key`` alone, for one that uses the certificate of whoever hosts it."""
+    form = read_private_form(path)
+    try:
+        identity = Identity.from_secret(form.secret)
+    except ValueError as error:
+        raise _damaged(str(path), error) from None
+    if write_fingerprint(identity.public_bytes) != form.identity:
+        raise CredentialsError(f"{path}: the secret must be that of the identity beside it; it is not. Restore a copy.")
+    return identity
+
+
 def read_private_form(path: Path) -> PrivateForm:
     """Read ``NAME.key`` as it stands."""
     return _decode(read_private(path), PrivateForm, path, "cloister_private_keys")

@@ -70,6 +70,13 @@ def make_keys(
     return _store(form, folder, now=now, new=True)
 
 
+def make_identity(name: str, folder: Path, *, entropy: Entropy | None = None) -> Identity:
+    """Make an identity without a certificate, for a client that somebody hosts; writes ``NAME.key``."""
+    form = _start(name, folder, SystemEntropy() if entropy is None else entropy)
+    write_new(folder / f"{name}{PRIVATE_SUFFIX}", encode_private(form), mode=_PRIVATE_MODE)
+    return Identity.from_secret(form.secret)
+
+
 def renew_keys(path: Path, *, days: int = DAYS, now: datetime | None = None, entropy: Entropy | None = None) -> OwnKeys:
     """Give an identity a new TLS key and a new self-signed certificate; parameters as `make_keys`.
 

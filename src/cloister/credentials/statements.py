@@ -11,6 +11,8 @@ import hashlib
 from cloister.crypto import Context, Identity, derive_key, is_signed
 
 Statement = tuple[Context, ...]
+CONSENTS_MOST = 1000
+"""In a job of more parties than this, each is shown its own consent only."""
 
 
 def certificate_statement(certificate_sha256: bytes) -> Statement:

@@ -143,7 +143,7 @@ class CoordinatorRun:
 
     async def _cluster(self, facts: Facts) -> Any:
         """Run the clustering; return what a session for labels starts from, if there is to be one."""
-        directory = tuple(self.agreed.parties.values())
+        directory = self.agreed.directory
         session_id = make_session_id(CLUSTERING, run=self.run, seed=self.setup.seed)
         public = add_facts(self.public, facts)
         session = await self.hub.work(lambda: open_session(self.setup.job, directory, public, session=session_id))
@@ -186,11 +186,11 @@ class CoordinatorRun:
         began_s, names = self.clock(), list_members(self.setup.job, kind)
         session = make_session_id(kind, run=self.run, seed=self.setup.seed)
         start = Start(kind, session, facts, self.consents, agreed)
-        if self.files is not None and start not in [
-            entry.start for entry in self.files.recovered if isinstance(entry, Started)
-        ]:
-            self.files.write(Started(start))
-        memory = None if self.files is None else self.files.open_memory(kind, session)
+        memory: Memory | None = None
+        if self.files is not None:
+            if start not in [entry.start for entry in self._recovered() if isinstance(entry, Started)]:
+                await self.hub.work(self.files.write, Started(start))
+            memory = await self.hub.work(self.files.open_memory, kind, session)
         endpoint = await self.hub.work(seat, session, memory)
         done = {
             entry.party: entry.done
@@ -200,10 +200,10 @@ class CoordinatorRun:
         run = await self.hub.run_session(
             start, endpoint, names, frame_bytes=frame_bytes, done=done, members_min=members_min
         )
-        outcome = tell(run.result)
+        outcome, left = tell(run.result), self.hub.left
         await self.hub.finish_session(
             {
-                name: Finish(session, outcome, run.traffic[number].steps_missed, self.hub.left)
+                name: Finish(session, outcome, run.traffic[number].steps_missed, left)
                 for number, name in enumerate(names, start=1)
             }
         )

@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
+from itertools import starmap
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,19 +25,20 @@ from cloister.deployment.party_run import Keep, PartyRun
 from cloister.deployment.run_files import Begun, Confirmed, RunFiles
 from cloister.deployment.watch import Watch
 from cloister.errors import AbsentError, CloisterError, ConfigError, PolicyError, own_error
-from cloister.job import COORDINATOR, Setup
+from cloister.job import COORDINATOR, Job, Setup
 from cloister.privacy.ledger import LedgerSession
-from cloister.protocol import SERVER, read_public_input
+from cloister.protocol import SERVER, PublicInput, read_public_input
 from cloister.report.result import Result
 from cloister.runtime import OnProgress
 from cloister.runtime.remote.events import Listening, Observe, ignore
 from cloister.runtime.remote.greeting import Agreed, OwnEnd
-from cloister.runtime.remote.grpc_client import connect
+from cloister.runtime.remote.grpc_client import SharedConnection, connect
 from cloister.runtime.remote.grpc_server import GrpcServer
 from cloister.runtime.remote.hub import Deadlines, Hub
 from cloister.runtime.remote.messages import RUN_BYTES
-from cloister.runtime.remote.participant import Participant, UnreachableError
+from cloister.runtime.remote.participant import Participant, Together, UnreachableError
 from cloister.runtime.remote.tls import TlsFiles, require_grpc
+from cloister.sessions.assembly import Session
 from cloister.sessions.tables import OnTable
 
 Value = TypeVar("Value")
@@ -74,6 +76,15 @@ class End:
         if self.journals is None:
             return None
         return RunFiles(self.journals, key=self.journal_key, job=self.agreed.job, role=role, anew=anew)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Housemates:
+    """What the parties of one process share: a connection, a thread, and what all compute alike."""
+
+    connection: SharedConnection
+    together: Together
+    open_session: Callable[[Job, PublicInput, bytes], Session]
 
 
 def serve(
@@ -158,7 +169,7 @@ async def coordinate(
         deadlines=end.deadlines,
         on_progress=on_progress,
         observe=observe,
-        on_done=lambda party, done: None if files is None else files.write(Confirmed(party, done)),
+        on_done=lambda confirmations: None if files is None else files.write(*starmap(Confirmed, confirmations)),
     )
     course = CoordinatorRun(
         setup=setup,
@@ -283,9 +294,10 @@ async def participate(
     on_progress: OnProgress | None = None,
     on_table: OnTable | None = None,
     on_ledger: Callable[[str, LedgerSession], None] | None = None,
+    housemates: Housemates | None = None,
     observe: Observe = ignore,
 ) -> Result:
-    """Do what `take_part` does, in an event loop that runs."""
+    """Do what `take_part` does, in an event loop that runs; ``housemates`` are what parties of one process share."""
     if party not in end.agreed.parties:
         raise ConfigError(f"a party must be one of the job's; {party!r} is not. Name one of them.")
     files = end.open_files(party, anew=anew)
@@ -301,10 +313,11 @@ async def participate(
         sources=sources or {},
         on_table=on_table,
         on_ledger=on_ledger,
+        open_session=None if housemates is None else housemates.open_session,
     )
     own = PartyRun(place, keep)
     participant = Participant(
-        lambda: connect(address, end.tls),
+        (lambda: connect(address, end.tls)) if housemates is None else housemates.connection.open,
         end.introduce(),
         end.agreed,
         party=party,
@@ -312,6 +325,7 @@ async def participate(
         entropy=SystemEntropy(),
         deadlines=end.deadlines,
         on_progress=on_progress,
+        together=None if housemates is None else housemates.together,
         observe=observe,
     )
     is_over = False  # what keeps us from going on (a table that was moved, say) may be put right

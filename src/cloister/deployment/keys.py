@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from cloister.credentials import OwnKeys, PublicKeyFile
@@ -60,6 +60,7 @@ def make_end(
     deadlines: Deadlines,
     journals: Path | None = None,
     revoked: Iterable[str] = (),
+    hosts: Sequence[PublicKeyFile] = (),
 ) -> End:
     """Return what one end holds.
 
@@ -73,14 +74,10 @@ def make_end(
         The folder of its journals; by default in the user's data folder.
     revoked
         Identities and certificates that its policy revokes.
+    hosts
+        At the coordinator: public files of those who host clients. TLS lets them in; each client proves itself.
     """
-    leaves = [_cut_leaf(peer.certificates_pem) for peer in peers.values()]
-    tls = TlsFiles(
-        key_pem=own.tls_key_pem,
-        certificates_pem=own.public.certificates_pem,
-        trusted_pem=b"".join(leaves),
-        server_name=next(iter(peers.values())).chain.tls_name,
-    )
+    tls = make_tls(own, [*peers.values(), *hosts])
     return End(
         identity=own.identity,
         tls=tls,
@@ -88,6 +85,16 @@ def make_end(
         agreed=agree(job, revoked=revoked),
         journals=find_data_folder() / "journals" if journals is None else journals,
         deadlines=deadlines,
+    )
+
+
+def make_tls(own: OwnKeys, peers: Sequence[PublicKeyFile]) -> TlsFiles:
+    """Return what one end gives TLS: its own key, and the certificates of those it talks to."""
+    return TlsFiles(
+        key_pem=own.tls_key_pem,
+        certificates_pem=own.public.certificates_pem,
+        trusted_pem=b"".join(_cut_leaf(peer.certificates_pem) for peer in peers),
+        server_name=peers[0].chain.tls_name,
     )
 
 

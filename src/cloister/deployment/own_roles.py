@@ -14,7 +14,7 @@ from cloister.deployment.course import ALIGNMENT, CLUSTERING, LABELS, add_facts,
 from cloister.deployment.payment import Payment
 from cloister.deployment.run_files import RunFiles
 from cloister.errors import RemoteProtocolError, TooFewPartiesError
-from cloister.job import Setup
+from cloister.job import Job, Setup
 from cloister.jobfile import check_own_policy
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.books import JobBooks, make_sampler
@@ -73,6 +73,8 @@ class PartyPlace:
         Its table, and the server's, in place of files.
     on_table, on_ledger
         Told what was found in its table, and what it holds of its ledger before anything is charged.
+    open_session
+        Computes the public side of a session; parties of one process may share what they compute.
     """
 
     setup: Setup
@@ -85,6 +87,7 @@ class PartyPlace:
     sources: Mapping[str, object] = field(default_factory=dict, repr=False)
     on_table: OnTable | None = None
     on_ledger: Callable[[str, LedgerSession], None] | None = None
+    open_session: Callable[[Job, PublicInput, bytes], Session] | None = None
 
 
 class OwnRoles:
@@ -108,9 +111,9 @@ class OwnRoles:
 
     def __init__(self, place: PartyPlace) -> None:
         self._place, self._job = place, place.setup.job
-        self._number = 1 + [party.name for party in self._job.parties].index(place.name)
+        self._number = 1 + list(place.agreed.parties).index(place.name)
         self._party = self._job.parties[self._number - 1]
-        self._directory = tuple(place.agreed.parties.values())
+        self._directory = place.agreed.directory
         self._server = PublicInput()
         self.table: OwnTable | None = None
         self.alignment: Alignment | None = None
@@ -196,7 +199,7 @@ class OwnRoles:
         if self.table.ids is not None and self.alignment is None:
             raise RemoteProtocolError("records that have IDs must be aligned before they are clustered; ours are not.")
         public = add_facts(self._server, start.facts)
-        session = open_session(job, self._directory, public, session=start.session)
+        session = self._open_session(public, start.session)
         if start.agreed != session.protocol.digest(session.agreed):  # before anything is paid
             raise RemoteProtocolError(
                 "a session must have the public parameters that this party computes from the job; the "
@@ -242,6 +245,11 @@ class OwnRoles:
             before_first=payment.make,
             close=close,
         )
+
+    def _open_session(self, public: PublicInput, session: bytes) -> Session:
+        if self._place.open_session is not None:
+            return self._place.open_session(self._job, public, session)
+        return open_session(self._job, self._directory, public, session=session)
 
     def _find_centres(self, session: Session, seated: SeatedParty, public: PublicInput, outcome: bytes) -> None:
         """Take what we hold at the end of the clustering, and explain it from our own books."""

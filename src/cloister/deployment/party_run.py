@@ -91,7 +91,7 @@ class PartyRun:
         known = self._sessions.get(start.kind)
         if known is not None:
             return known.limit_bytes
-        greeting.check_consents(start.consents, self._place.agreed, self._run)
+        greeting.check_consents(start.consents, self._place.agreed, self._run, party=self._place.name)
         files = self._place.files
         if not self._is_begun:
             if files is not None:

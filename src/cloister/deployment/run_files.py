@@ -104,9 +104,9 @@ class RunFiles:
         first = self.recovered[0] if self.recovered else None
         return first if isinstance(first, Begun) else None
 
-    def write(self, entry: Entry) -> None:
+    def write(self, *entries: Entry) -> None:
         """Write down what happened; it is on the disk when this returns."""
-        self._journal.append(msgspec.msgpack.encode(entry))
+        self._journal.append(*map(msgspec.msgpack.encode, entries))
 
     def open_memory(self, kind: str, session: bytes) -> Memory:
         """Open the journal of the role in one session."""

@@ -5,6 +5,7 @@ Reading order: ``sections``, ``reader``, ``key_lines`` (on which line a key stan
 
 from cloister.jobfile.reader import (
     check_own_policy,
+    load_clients_setup,
     load_job,
     load_own_side,
     load_party_setup,
@@ -16,6 +17,7 @@ from cloister.jobfile.reader import (
 
 __all__ = [
     "check_own_policy",
+    "load_clients_setup",
     "load_job",
     "load_own_side",
     "load_party_setup",

@@ -107,6 +107,22 @@ def load_party_setup(path: str | Path, party: str, own: str | Path | None) -> Se
     return _keep_ledgers(setup)
 
 
+def load_clients_setup(job: Job, sides: Mapping[str, OwnSide], *, folder: Path) -> Setup:
+    """Return a contract with the own sides of the clients that one operator hosts; its policy is that of all of them.
+
+    Raises
+    ------
+    ConfigError, PolicyError
+        As `load_party_setup`.
+    """
+    path = find_policy(OwnSide())
+    policy = None if path is None else load_policy(path)
+    if policy is not None:
+        for name in sides:
+            check_policy(policy, job, name, source=str(path))
+    return _keep_ledgers(Setup(job=job, own=dict(sides), folder=folder))
+
+
 def check_own_policy(setup: Setup, party: str, job: Job) -> Path | None:
     """Refuse a job, or what runs in its place, that ONE party's policy does not allow; return the policy's file.
 
@@ -272,8 +288,9 @@ def _read_setup(document: dict[str, Any], folder: Path, own: Mapping[str, OwnSid
 
 def _read_own_sides(job: Job, document: dict[str, Any], folder: Path, own: Mapping[str, OwnSide]) -> dict[str, OwnSide]:
     """Take each party's own side from its own file, or else from the job's."""
+    names = {party.name for party in job.parties}
     for name in own:
-        if name not in {party.name for party in job.parties}:
+        if name not in names:
             raise ConfigError(f"own sides must be named after the job's parties; got {show_value(name)}. Correct it.")
     ledgers = document.get("ledger", {}).get("path")
     if ledgers is not None and (not isinstance(ledgers, str) or not ledgers.strip()):

@@ -76,18 +76,21 @@ class Journal:
         except OSError as error:
             raise _describe(path, error) from None
 
-    def append(self, entry: bytes) -> None:
-        """Write an entry to the disk; a failure leaves a journal that must be opened anew."""
-        salt, number = SystemEntropy().bytes(_SALT_BYTES), self._count
-        box = seal_keyed(entry, self._key, *self._context(number, salt))
-        unwritten = memoryview(self._make_header(len(box), salt, number) + box)
+    def append(self, *entries: bytes) -> None:
+        """Write entries to the disk, together; a failure leaves a journal that must be opened anew."""
+        parts: list[bytes] = []
+        for number, entry in enumerate(entries, start=self._count):
+            salt = SystemEntropy().bytes(_SALT_BYTES)
+            box = seal_keyed(entry, self._key, *self._context(number, salt))
+            parts += self._make_header(len(box), salt, number), box
+        unwritten = memoryview(b"".join(parts))
         try:
             while unwritten:
                 unwritten = unwritten[os.write(self._file, unwritten) :]
             os.fsync(self._file)
         except OSError as error:
             raise _describe(self.path, error) from None
-        self._count += 1
+        self._count += len(entries)
 
     def close(self) -> None:
         """Close the file and leave it where it is."""

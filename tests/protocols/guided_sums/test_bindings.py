@@ -5,6 +5,7 @@ import itertools
 import pytest
 from msgspec import structs
 
+from cloister.aggregation import pack_members
 from cloister.crypto import SeededEntropy
 from cloister.crypto.sealing import open_keyed, seal_keyed
 from cloister.errors import RemoteProtocolError
@@ -97,10 +98,12 @@ def test_a_result_is_signed_under_its_session_seed_and_link():
         signature = make_statements(session, seed).sign_result(link, signer)
         for other in cases:
             one = make_statements(*other[:2])
-            counted[session, seed, link, other] = one.count_signatures(signature, (1,), other[2])
+            counted[session, seed, link, other] = one.read_votes(
+                signature, pack_members((1,), len(DIRECTORY)), other[2]
+            )[1]
     assert all(count == ((*case,) == other) for (*case, other), count in counted.items())
     with pytest.raises(RemoteProtocolError, match="64 bytes for each of 2 members"):
-        make_statements().count_signatures(bytes(64), (1, 2), b"1" * 32)
+        make_statements().read_votes(bytes(64), pack_members((1, 2), len(DIRECTORY)), b"1" * 32)
 
 
 # --- a party that draws two seeds -------------------------------------------------------------------------------------
@@ -129,7 +132,7 @@ def find_under_two_seeds(monkeypatch, sign=None):
     link = b"link" * 8
     read = [forms.read(1, statements.open_keyed(box, s.seed, "question", SESSION, 1, 1, b"salt")) for s in (one, other)]
     signatures = [s.sign_result(link, identity(lies.IDENTITIES, n)) for n, s in ((1, one), (2, other))]
-    counts = [s.count_signatures(b"".join(signatures), (1, 2), link) for s in (one, other)]
+    counts = [s.read_votes(b"".join(signatures), pack_members((1, 2), len(DIRECTORY)), link)[1] for s in (one, other)]
     return [query.question for query in read], counts
 
 

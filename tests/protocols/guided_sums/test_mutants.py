@@ -32,7 +32,7 @@ KILLED_BY = {
         "guided_sums.statements._signed: without box",
     ),
     "guided_sums.test_bindings::test_a_result_is_signed_under_its_session_seed_and_link": (
-        "guided_sums.statements._count_signatures: len(signatures) != SIGNATURE_BYTES * len(members)",
+        "guided_sums.statements._read_votes: len(signatures) != SIGNATURE_BYTES * len(numbers)",
         "guided_sums.statements.sign_result: without self.session",
         "guided_sums.statements.name_result: without link",
         "guided_sums.statements.rule: seed under a result",

@@ -100,7 +100,7 @@ class ToyScript:
 
     def start(self, start):
         self.calls.append("start")
-        greeting.check_consents(start.consents, self.agreed, self.run)
+        greeting.check_consents(start.consents, self.agreed, self.run, party=self.name)
         return FRAME_BYTES
 
     def answer(self, frame):

@@ -14,7 +14,7 @@ from cloister.runtime.remote import admission, grpc_client, messages, tls
 from cloister.runtime.remote.channel import Channel, LostError
 from cloister.runtime.remote.chunks import CHUNK_BYTES
 from cloister.runtime.remote.greeting import OwnEnd
-from cloister.runtime.remote.grpc_client import connect
+from cloister.runtime.remote.grpc_client import SharedConnection, connect
 from cloister.runtime.remote.grpc_server import GrpcServer
 from cloister.runtime.remote.hub import Deadlines
 from cloister.runtime.remote.participant import Participant, UnreachableError
@@ -416,3 +416,45 @@ def test_a_chunk_that_is_too_long_ends_the_connection_and_nothing_else(monkeypat
         return outcome.result.complete
 
     assert run(main())
+
+
+# --- several streams on one connection --------------------------------------------------------------------------------
+
+
+def test_streams_of_one_connection_end_apart_and_one_that_is_not_read_does_not_hold_up_the_others():
+    """More than four, and each with its own flow control: what nobody reads waits, and fills no memory."""
+    count, callers, ended = 20, set(), []
+
+    async def serve(stream):
+        number = (await stream.read())[0]
+        callers.add(stream._context.peer())
+        with suppress(LostError):
+            while True:
+                chunk = await stream.read()
+                if number == 0:
+                    for _ in range(1000):
+                        await stream.write(bytes(CHUNK_BYTES))
+                await stream.write(chunk)
+        ended.append(number)
+
+    async def main():
+        server = GrpcServer(make_tls("coordinator"), serve, calls_most=count)
+        port = await server.start("127.0.0.1:0")
+        line = SharedConnection(f"127.0.0.1:{port}", make_tls("north"))
+        streams = [await line.open() for _ in range(count)]
+        for number, stream in enumerate(streams):
+            await stream.write(bytes([number]))
+        await streams[0].write(b"now send what I do not read")
+        await streams[1].close()
+        for _ in range(3):
+            for number, stream in enumerate(streams[2:], start=2):
+                await stream.write(bytes([number]) * 50_000)
+                assert await stream.read() == bytes([number]) * 50_000
+        assert ended == [1]
+        await line.close()
+        await server.stop()
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    run(main())
+    assert len(callers) == 1
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 * 1024

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.aggregation import Introduction, Masks, unpack_members
+from cloister.aggregation import Introduction, Masks
 from cloister.aggregation.messages import Answered, OpenTotal, RestoreMasks
 from cloister.aggregation.seed_agreement import Ready
 from cloister.crypto import Stream, derive_key
-from cloister.crypto.identity import SIGNATURE_BYTES
 from cloister.errors import DivergedError, LocalProtocolError, RemoteProtocolError
 from cloister.privacy.release import NoiseDuty, release
 from cloister.protocol import Votes
@@ -223,15 +222,7 @@ class GuidedParty:
         """Count the signatures on what we signed ourselves."""
         if self._answered != len(self._agreement.slots) + 1:
             raise RemoteProtocolError("a result must be signed before the end; it is not.")
-        members = unpack_members(request.members, self._agreement.settings.parties)
-        self._signatures = self._statements.count_signatures(request.signatures, members, self._link)
-        places = range(0, len(request.signatures), SIGNATURE_BYTES)
-        self.votes = Votes(
-            session=self._seat.session,
-            statement=self._statements.name_result(self._link),
-            members=members,
-            signatures=tuple(request.signatures[place : place + SIGNATURE_BYTES] for place in places),
-        )
+        self.votes, self._signatures = self._statements.read_votes(request.signatures, request.members, self._link)
         self._finished = True
         return Ready()
 

@@ -19,13 +19,14 @@ from functools import cached_property, lru_cache
 import msgspec
 from msgspec import Struct
 
+from cloister.aggregation import unpack_members
 from cloister.aggregation.statements import Place
 from cloister.crypto import Identity, derive_key, is_signed
 from cloister.crypto.identity import SIGNATURE_BYTES
 from cloister.crypto.sealing import TAG_BYTES, open_keyed, seal_keyed
 from cloister.crypto.stream import Context, encode_context
 from cloister.errors import CloisterError, LocalProtocolError, RemoteProtocolError
-from cloister.protocol import RESULT_VOTE
+from cloister.protocol import RESULT_VOTE, Votes
 from cloister.protocols.guided_sums.query import Idle, PublicValues, Query, Question, pose
 from cloister.roles import PartyNumber, Seat
 
@@ -140,9 +141,9 @@ class Statements:
         """
         return identity.sign(RESULT_VOTE, self.session, self.name_result(link))
 
-    def count_signatures(self, signatures: bytes, members: tuple[int, ...], link: bytes) -> int:
-        """Return how many of the members signed this very link; their signatures stand one behind the other."""
-        return _count_signatures(signatures, members, self.session, self.name_result(link), self.directory)
+    def read_votes(self, signatures: bytes, members: bytes, link: bytes) -> tuple[Votes, int]:
+        """Return the votes, and how many of them are for this very link; signatures stand one behind the other."""
+        return _read_votes(signatures, members, self.session, self.name_result(link), self.directory)
 
     def name_result(self, link: bytes) -> bytes:
         """Return what is signed: it says nothing to those who do not hold the seed."""
@@ -195,17 +196,17 @@ def _hash(*context: Context) -> bytes:
     return hashlib.blake2b(encode_context(*context), digest_size=LINK_BYTES).digest()
 
 
-@lru_cache(maxsize=4)  # once for all parties of a process
-def _count_signatures(
-    signatures: bytes, members: tuple[int, ...], session: bytes, name: bytes, directory: tuple[bytes, ...]
-) -> int:
-    if len(signatures) != SIGNATURE_BYTES * len(members):
+@lru_cache(maxsize=4)  # once for all parties of a process, which hold the same votes
+def _read_votes(
+    signatures: bytes, members: bytes, session: bytes, name: bytes, directory: tuple[bytes, ...]
+) -> tuple[Votes, int]:
+    numbers = unpack_members(members, len(directory))
+    if len(signatures) != SIGNATURE_BYTES * len(numbers):
         raise RemoteProtocolError(
-            f"there must be a signature of {SIGNATURE_BYTES} bytes for each of {len(members)} members; "
+            f"there must be a signature of {SIGNATURE_BYTES} bytes for each of {len(numbers)} members; "
             f"got {len(signatures)} bytes."
         )
     places = range(0, len(signatures), SIGNATURE_BYTES)
-    return sum(
-        is_signed(signatures[place : place + SIGNATURE_BYTES], directory[member - 1], RESULT_VOTE, session, name)
-        for member, place in zip(members, places, strict=True)
-    )
+    each = tuple(signatures[place : place + SIGNATURE_BYTES] for place in places)
+    votes = Votes(session=session, statement=name, members=numbers, signatures=each)
+    return votes, votes.count(directory)

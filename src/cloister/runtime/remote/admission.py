@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections import deque
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 
 from cloister.crypto import Context, Entropy, is_signed
-from cloister.errors import RemoteProtocolError
+from cloister.errors import CloisterError, RemoteProtocolError
 from cloister.runtime.remote import events, greeting, messages
 from cloister.runtime.remote.channel import Channel, LostError, Stream
 from cloister.runtime.remote.connection import State
@@ -22,9 +22,11 @@ from cloister.runtime.remote.member import Member, Roster
 from cloister.runtime.remote.messages import Refusal
 
 _GREETING_S = 15.0
-_STRANGERS_MOST = 64  # connections that have not said who they are
+STRANGERS_MOST = 16  # connections with one certificate that have not said who they are
 _CONNECTIONS_MOST, _CONNECTIONS_IN_S = 30, 10.0  # of one party
 _FAREWELL_S = 5.0
+Confirmations = Sequence[tuple[str, messages.Done]]
+"""Who confirms the end of a session, and how."""
 
 
 class Admission:
@@ -36,8 +38,8 @@ class Admission:
         Who we are, what all hold, the run's ID, and where nonces come from.
     roster
         The parties.
-    on_done
-        Told when a party confirms the end of a session, before anything follows from it.
+    write_down
+        Told who confirms the end of a session, before anything follows from it: all at once that came meanwhile.
     observe
         Told who comes and goes, who is refused, and what passes.
     """
@@ -50,12 +52,14 @@ class Admission:
         run: bytes,
         entropy: Entropy,
         roster: Roster,
-        on_done: Callable[[str, messages.Done], None],
+        write_down: Callable[[Confirmations], Awaitable[None]],
         observe: Observe = events.ignore,
     ) -> None:
         self._own, self._agreed, self._run, self._entropy = own, agreed, run, entropy
-        self._roster, self._on_done, self._observe = roster, on_done, observe
-        self._strangers = 0
+        self._roster, self._write_down, self._observe = roster, write_down, observe
+        self._confirmed: list[tuple[Member, messages.Done]] = []
+        self._writing: asyncio.Task[None] | None = None
+        self._strangers: Counter[bytes] = Counter()
         self._connected: dict[str, deque[float]] = {name: deque() for name in agreed.parties}
 
     async def serve(self, stream: Stream) -> None:
@@ -76,21 +80,27 @@ class Admission:
             if member is not None and member.channel is channel:
                 member.channel = None
                 self._observe(events.Disconnected(member.name))
-                self._roster.changed.set()
+                self._roster.note(member)
             with suppress(LostError):
                 await channel.close()
 
     async def _let_in(self, channel: Channel) -> Member | None:
-        """Find out who calls; None for someone who is not let in."""
-        if self._strangers >= _STRANGERS_MOST:
+        """Find out who calls; None for someone who is not let in.
+
+        Each certificate has its own share of connections that say nothing: nobody can take that of others.
+        """
+        certificate = channel.stream.peer
+        if self._strangers[certificate] >= STRANGERS_MOST:
             self._observe(events.Refused("", events.CROWDED))
             return None
-        self._strangers += 1
+        self._strangers[certificate] += 1
         try:
             async with asyncio.timeout(_GREETING_S):
                 return await self._greet(channel)
         finally:
-            self._strangers -= 1
+            self._strangers[certificate] -= 1
+            if not self._strangers[certificate]:
+                del self._strangers[certificate]
 
     async def _greet(self, channel: Channel) -> Member | None:
         challenge = messages.Challenge(messages.MAJOR, messages.MINOR, self._entropy.bytes(32))
@@ -162,8 +172,9 @@ class Admission:
                 raise LostError
             member.is_away = False
             self._take(member, message)
-            member.wake.set()
-            self._roster.changed.set()
+            if not isinstance(message, messages.Reply | messages.Declined):  # nothing is due because of these
+                member.wake.set()
+            self._roster.note(member)
 
     def _take(self, member: Member, message: messages.LinkMessage) -> None:
         """Take what a party says; the connection has checked that it may say it now."""
@@ -186,7 +197,7 @@ class Admission:
         elif isinstance(message, messages.Withdraw):
             self._observe(events.Left(member.name))
             member.consent, member.request, member.has_left = None, None, self._roster.is_started
-            self._roster.changed.set()
+            self._roster.note(member)
             raise LostError
 
     def _confirm(self, member: Member, done: messages.Done) -> None:
@@ -196,8 +207,25 @@ class Admission:
         self._check_signature(member, done.signature, statement)
         if done.session != member.finish.session:
             raise RemoteProtocolError("the end of a session must be confirmed for that session; it was for another.")
-        self._on_done(member.name, done)
-        member.facts, member.has_confirmed = done.facts, True
+        member.done = done
+        self._confirmed.append((member, done))
+        if self._writing is None:
+            self._writing = asyncio.ensure_future(self._write_confirmations())
+
+    async def _write_confirmations(self) -> None:
+        """Write down who has confirmed, then go on with them: a thousand parties share a few writes to the disk."""
+        try:
+            while self._confirmed:
+                batch, self._confirmed = self._confirmed, []
+                await self._write_down([(member.name, done) for member, done in batch])
+                for member, done in batch:
+                    member.facts, member.has_confirmed = done.facts, True
+                    member.wake.set()
+                    self._roster.note(member)
+        except CloisterError as error:
+            self._roster.fail(error)
+        finally:
+            self._writing = None
 
     def _check_signature(self, member: Member, signature: bytes, statement: tuple[Context, ...]) -> None:
         if not is_signed(signature, self._agreed.parties[member.name], *statement):

@@ -12,6 +12,7 @@ together once, from the chunks themselves.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 
 from cloister.errors import RemoteProtocolError
@@ -36,7 +37,7 @@ class Assembler:
 
     def __init__(self) -> None:
         self._message: bytes | None = None
-        self._parts: list[memoryview] = []
+        self._frame = io.BytesIO()
         self._length = 0
 
     def feed(self, chunk: bytes, limit_bytes: int) -> tuple[bytes, bytes] | None:
@@ -55,11 +56,11 @@ class Assembler:
         self._length += len(part)
         if self._length > limit_bytes:
             raise RemoteProtocolError(f"a message must have at most {limit_bytes} bytes here; this one has more.")
-        self._parts.append(part)
+        self._frame.write(part)
         if mark == _MORE:
             return None
-        done = self._message or b"", b"".join(self._parts)
-        self._message, self._parts, self._length = None, [], 0
+        done = self._message or b"", self._frame.getvalue()
+        self._message, self._frame, self._length = None, io.BytesIO(), 0
         return done
 
     def _begin(self, part: memoryview) -> memoryview:

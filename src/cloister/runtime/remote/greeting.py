@@ -14,9 +14,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 
 from cloister import credentials, errors
-from cloister.credentials import certify, is_certified, write_certificate_fingerprint
+from cloister.credentials import CONSENTS_MOST, certify, is_certified, write_certificate_fingerprint
 from cloister.crypto import Context, Identity, is_signed, write_fingerprint
 from cloister.errors import RemoteProtocolError
 from cloister.runtime.remote.messages import MAJOR, MINOR, Challenge, Consented, Hello, Refusal, Welcome
@@ -71,6 +72,11 @@ class Agreed:
     parties: Mapping[str, bytes]
     coordinator: bytes
     revoked: frozenset[str] = frozenset()
+
+    @cached_property
+    def directory(self) -> tuple[bytes, ...]:
+        """The parties' identities, in the job's order; one for all parties of a process, which may be thousands."""
+        return tuple(self.parties.values())
 
 
 def make_hello(
@@ -183,16 +189,36 @@ def done_statement(agreed: Agreed, run: bytes, session: bytes, outcome_sha256: b
     return ("cloister done", MAJOR, agreed.job, run, session, outcome_sha256)
 
 
-def check_consents(consents: tuple[Consented, ...], agreed: Agreed, run: bytes) -> None:
-    """Raise `RemoteProtocolError` unless these are the consents of all the job's parties."""
+def shows_all_consents(agreed: Agreed) -> bool:
+    """Whether each party is shown everybody's consent: not in a job of very many parties."""
+    return len(agreed.parties) <= CONSENTS_MOST
+
+
+def share_consents(consents: tuple[Consented, ...], agreed: Agreed) -> Mapping[str, tuple[Consented, ...]]:
+    """Return the consents that each party is shown: all, or in a job of very many parties its own.
+
+    All of n to each of n is n times n; at 10,000 it would be 9 GB and an hour and a half of checking signatures. The
+    coordinator of such a job keeps all in its record of the run.
+    """
+    return {one.party: consents if shows_all_consents(agreed) else (one,) for one in consents}
+
+
+def check_consents(consents: tuple[Consented, ...], agreed: Agreed, run: bytes, *, party: str) -> None:
+    """Raise `RemoteProtocolError` unless these are the consents that this party must be shown."""
     statement = consent_statement(agreed, run)
     names = [one.party for one in consents]
-    if names != list(agreed.parties) or not all(
-        is_signed(one.signature, agreed.parties[one.party], *statement) for one in consents
+    wanted = list(agreed.parties) if shows_all_consents(agreed) else [party]
+    if names != wanted or not all(
+        _is_consented(one.signature, agreed.parties[one.party], statement) for one in consents
     ):
         raise RemoteProtocolError(
             "a run must start with the consent of every party of the job, signed for this run; it does not."
         )
+
+
+@lru_cache(maxsize=CONSENTS_MOST)  # once for all parties of a process
+def _is_consented(signature: bytes, identity: bytes, statement: tuple[Context, ...]) -> bool:
+    return is_signed(signature, identity, *statement)
 
 
 def _hello(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 
 from cloister.runtime.remote.channel import LostError, Stream
+from cloister.runtime.remote.memory import keep_memory
 from cloister.runtime.remote.tls import METHOD, METHOD_SERVICE, TlsFiles, common_options
 
+_LEAVE_S = 1.0
 _REASONS = {  # what gRPC says, and what we make of it
     "CERTIFICATE_VERIFY_FAILED": "Somebody answers there, but without the coordinator's certificate: compare the "
     "address and its public key file.",
@@ -20,8 +23,8 @@ _REASONS = {  # what gRPC says, and what we make of it
 
 
 class _ClientStream:
-    def __init__(self, channel: Any, call: Any, peer: bytes) -> None:
-        self._channel, self._call = channel, call
+    def __init__(self, call: Any, peer: bytes, end: Callable[[], Awaitable[None]]) -> None:
+        self._call, self._end = call, end
         self.peer = peer
 
     async def read(self) -> bytes:
@@ -38,11 +41,11 @@ class _ClientStream:
     async def close(self) -> None:
         with suppress(LostError):
             await _guard(self._call.done_writing())
-        await self._channel.close(grace=1.0)
+        await self._end()
 
 
 async def connect(address: str, tls: TlsFiles) -> Stream:
-    """Open a stream to the coordinator.
+    """Open a stream to the coordinator, on a connection of its own.
 
     The proxy, if any, is that of ``https_proxy`` or ``grpc_proxy``, with a password too; ``no_proxy`` is honoured.
 
@@ -51,12 +54,61 @@ async def connect(address: str, tls: TlsFiles) -> Stream:
     LostError
         If nobody answers there, or somebody who does not hold the key of the coordinator's certificate.
     """
+    line = SharedConnection(address, tls)
+    return await line.open(end=line.close)
+
+
+class SharedConnection:
+    """One connection to the coordinator for the streams of several parties, whose certificate is the same.
+
+    HTTP/2 carries each stream with its own flow control: a party that reads slowly does not hold up the others.
+
+    Parameters
+    ----------
+    address, tls
+        As for `connect`.
+    """
+
+    def __init__(self, address: str, tls: TlsFiles) -> None:
+        self._address, self._tls = address, tls
+        self._channel: Any = None
+        keep_memory()
+
+    async def open(self, *, end: Callable[[], Awaitable[None]] | None = None) -> Stream:
+        """Open a stream; ``end`` is called when it is closed. Errors as of `connect`."""
+        if self._channel is None:
+            self._channel = _make_channel(self._address, self._tls)
+        call = self._channel.stream_stream(f"/{METHOD_SERVICE}/{METHOD}")()
+        try:
+            await _guard(_wait(call))
+        except BaseException:
+            call.cancel()
+            if end is not None:
+                await end()
+            raise
+
+        async def cancel() -> None:
+            """End this stream, and nothing else: what was sent is given a moment to leave."""
+            with suppress(LostError, TimeoutError):
+                async with asyncio.timeout(_LEAVE_S):
+                    await _guard(call.code())
+            call.cancel()
+
+        return _ClientStream(call, self._tls.peer, end or cancel)
+
+    async def close(self) -> None:
+        """End all streams; what was sent has left."""
+        if self._channel is not None:
+            await self._channel.close(grace=_LEAVE_S)
+
+
+def _make_channel(address: str, tls: TlsFiles) -> Any:
     import grpc  # noqa: PLC0415 (an extra)
 
     credentials = grpc.ssl_channel_credentials(
         root_certificates=tls.trusted_pem, private_key=tls.key_pem, certificate_chain=tls.certificates_pem
     )
-    channel = grpc.aio.secure_channel(
+    return grpc.aio.secure_channel(
         address,
         credentials,
         options=[
@@ -68,13 +120,6 @@ async def connect(address: str, tls: TlsFiles) -> Stream:
             ("grpc.service_config_disable_resolution", 1),
         ],
     )
-    try:
-        call = channel.stream_stream(f"/{METHOD_SERVICE}/{METHOD}")()
-        await _guard(_wait(call))
-    except BaseException:
-        await channel.close()
-        raise
-    return _ClientStream(channel, call, tls.peer)
 
 
 async def _wait(call: Any) -> None:
@@ -89,8 +134,6 @@ async def _wait(call: Any) -> None:
 
 
 async def _guard(call: Awaitable[Any]) -> Any:
-    import asyncio  # noqa: PLC0415
-
     import grpc  # noqa: PLC0415 (an extra)
 
     try:

@@ -7,6 +7,8 @@ from typing import Any
 
 from cloister.errors import ConfigError
 from cloister.runtime.remote.channel import LostError, Stream
+from cloister.runtime.remote.descriptors import raise_file_limit
+from cloister.runtime.remote.memory import keep_memory
 from cloister.runtime.remote.tls import METHOD, METHOD_SERVICE, TlsFiles, common_options, read_certificate
 
 _HANDSHAKE_MS = 10_000
@@ -64,12 +66,14 @@ class GrpcServer:
                 return
             await serve(stream)
 
+        raise_file_limit(calls_most + _SPARE_CALLS)
+        keep_memory()
         self._server = grpc.aio.server(
             maximum_concurrent_rpcs=calls_most + _SPARE_CALLS,
             options=[
                 *common_options(),
                 ("grpc.so_reuseport", 0),
-                ("grpc.max_concurrent_streams", 4),
+                ("grpc.max_concurrent_streams", calls_most),  # a process may hold many parties
                 ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MS),
                 ("grpc.http2.min_recv_ping_interval_without_data_ms", 1000),
                 ("grpc.http2.min_ping_interval_without_data_ms", 1000),

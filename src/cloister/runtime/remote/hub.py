@@ -6,20 +6,23 @@ Every wait has a deadline, and whoever is waited for is named.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec.structs import replace
+
 from cloister.crypto import Entropy
-from cloister.errors import TooFewPartiesError
+from cloister.errors import CloisterError, TooFewPartiesError
 from cloister.runtime.local import OnProgress, Progress
-from cloister.runtime.remote import events, messages
-from cloister.runtime.remote.admission import Admission
+from cloister.runtime.remote import events, greeting, messages
+from cloister.runtime.remote.admission import Admission, Confirmations
 from cloister.runtime.remote.events import Observe
 from cloister.runtime.remote.greeting import Agreed, OwnEnd
-from cloister.runtime.remote.member import Roster
+from cloister.runtime.remote.member import Member, Roster
 from cloister.runtime.remote.steps import RemoteRun, Steps
+from cloister.runtime.remote.waiting import Waiting
 from cloister.runtime.remote.worker import Worker
 from cloister.wire import CoordinatorEndpoint
 
@@ -74,7 +77,7 @@ class Hub:
     on_progress
         Told about each step.
     on_done
-        Told when a party confirms the end of a session, before anything follows from it.
+        Told, in the role's thread, who confirms the end of a session, before anything follows from it.
     observe
         Told of steps, too, of who comes and goes, and of what passes.
     """
@@ -88,35 +91,42 @@ class Hub:
         entropy: Entropy,
         deadlines: Deadlines,
         on_progress: OnProgress | None = None,
-        on_done: Callable[[str, messages.Done], None] = lambda party, done: None,
+        on_done: Callable[[Confirmations], None] = lambda confirmations: None,
         observe: Observe = events.ignore,
     ) -> None:
-        self._deadlines, self._on_progress, self._observe = deadlines, on_progress, observe
+        self._agreed, self._deadlines = agreed, deadlines
+        self._on_progress, self._observe = on_progress, observe
         self._roster = Roster(agreed.parties)
         admission = Admission(
-            own, agreed, run=run, entropy=entropy, roster=self._roster, on_done=on_done, observe=observe
+            own,
+            agreed,
+            run=run,
+            entropy=entropy,
+            roster=self._roster,
+            write_down=lambda confirmations: self.work(on_done, confirmations),
+            observe=observe,
         )
         self.serve = admission.serve
         """Serves one connection until it ends."""
         self.members = self._roster.members
-        self._progress = Progress(step=0, steps=0, label="joining", waiting_for=tuple(self.members))
+        self._waiting = Waiting(tuple(self.members.values()), self._report)
         self._worker = Worker("coordinator")
 
     async def gather(self) -> tuple[messages.Consented, ...]:
-        """Wait until all parties have consented.
+        """Wait until all parties have consented; of very many, those who have not by the deadline have left.
 
         Raises
         ------
         TooFewPartiesError
             If some have not when the deadline has passed; names them.
         """
-
-        def missing() -> list[str]:
-            return [name for name, member in self.members.items() if member.consent is None]
-
-        await self._wait(missing, self._deadlines.start_s, label="joining")
-        if missing():
-            raise MissingPartiesError(missing(), self._deadlines.start_s)
+        missing = await self._wait(
+            lambda member: member.consent is None, self.members.values(), self._deadlines.start_s, label="joining"
+        )
+        if missing and greeting.shows_all_consents(self._agreed):
+            raise MissingPartiesError([member.name for member in missing], self._deadlines.start_s)
+        for member in missing:
+            member.has_left = True
         self._roster.is_started = True
         return tuple(
             messages.Consented(name, member.program, member.consent)
@@ -169,17 +179,20 @@ class Hub:
         """
         self._observe(events.Opened(start.kind))
         members = {number: self.members[name] for number, name in enumerate(names, start=1)}
+        consents = greeting.share_consents(start.consents, self._agreed)
         for member in members.values():
-            member.begin(start, frame_bytes)
+            member.begin(replace(start, consents=consents.get(member.name, ())), frame_bytes)
             if member.name in done:
-                member.is_seated, member.has_confirmed, member.facts = True, True, done[member.name].facts
-
-        def unseated() -> list[str]:
-            return [member.name for member in members.values() if member.is_expected and not member.is_seated]
-
-        await self._wait(unseated, self._deadlines.step_s, label="taking seats")
-        for name in unseated():
-            self.members[name].is_away = True
+                member.is_seated, member.has_confirmed = True, True
+                member.done, member.facts = done[member.name], done[member.name].facts
+        unseated = await self._wait(
+            lambda member: member.is_expected and not member.is_seated,
+            members.values(),
+            self._deadlines.step_s,
+            label="taking seats",
+        )
+        for member in unseated:
+            member.is_away = True
         missing = [member.name for member in members.values() if member.has_left or not member.is_seated]
         if endpoint.step == 0 and len(members) - len(missing) < members_min:
             raise MissingPartiesError(missing)
@@ -192,38 +205,38 @@ class Hub:
         """Tell the members of a session its end, and wait until they have confirmed it; who does not has left."""
         for name, told in finish.items():
             self.members[name].end_session(told)
-
-        def unconfirmed() -> list[str]:
-            members = (self.members[name] for name in finish)
-            return [member.name for member in members if not (member.has_confirmed or member.has_left)]
-
-        await self._wait(unconfirmed, self._deadlines.step_s, label="confirming")
-        for name in unconfirmed():
-            self.members[name].has_left = True
+        unconfirmed = await self._wait(
+            lambda member: not (member.has_confirmed or member.has_left),
+            [self.members[name] for name in finish],
+            self._deadlines.step_s,
+            label="confirming",
+        )
+        for member in unconfirmed:
+            member.has_left = True
 
     async def close(self, ending: messages.Over | messages.Abandon) -> None:
         """Tell everyone the end of the run, and wait a little until they have gone."""
         for member in self.members.values():
             member.end(ending)
-
-        def connected() -> list[str]:
-            return [name for name, member in self.members.items() if member.channel is not None]
-
-        await self._wait(connected, _FAREWELL_S, label="ending")
+        with suppress(CloisterError):  # the end of a run that has failed
+            await self._wait(
+                lambda member: member.channel is not None, self.members.values(), _FAREWELL_S, label="ending"
+            )
         self._worker.stop()
 
     async def keep_alive(self) -> None:
         """Tell parties from time to time what the run is doing; never returns."""
-        told, quiet_s = None, 0.0
+        told: messages.Status | None = None
+        quiet_s = 0.0
         alive_every_s = min(_ALIVE_EVERY_S, self._deadlines.step_s / 3)  # parties wait as long for a sign of life
         while True:
             await asyncio.sleep(_STATUS_EVERY_S)
-            now, quiet_s = self._progress, quiet_s + _STATUS_EVERY_S
+            now, quiet_s = self._waiting.look(), quiet_s + _STATUS_EVERY_S
             self._observe(now)
-            if now is told and quiet_s < alive_every_s:
-                continue
-            told, quiet_s = now, 0.0
             status = messages.Status(now.step, now.steps, now.label[:200], now.waiting_for[:_NAMES_TOLD])
+            if status == told and quiet_s < alive_every_s:
+                continue
+            told, quiet_s = status, 0.0
             for member in self.members.values():
                 if member.channel is not None:
                     member.tell(status)
@@ -232,20 +245,31 @@ class Hub:
         """Do the role's work in its thread."""
         return await self._worker.run(call, *args)
 
-    async def _wait(self, missing: Callable[[], list[str]], deadline_s: float, *, label: str) -> None:
-        """Wait until nobody is missing, or the deadline has passed."""
+    async def _wait(
+        self, is_missing: Callable[[Member], bool], members: Iterable[Member], deadline_s: float, *, label: str
+    ) -> list[Member]:
+        """Wait until nobody is missing, or the deadline has passed; returns who is.
+
+        Only those to whom something has happened are looked at again.
+        """
+        all_of_them = {member.name: member for member in members}
+        missing = [member for member in all_of_them.values() if is_missing(member)]
+        awaited = self._waiting.begin(missing, label=label)
         with suppress(TimeoutError):
             async with asyncio.timeout(deadline_s):
-                while names := missing():
-                    self._report(Progress(step=0, steps=0, label=label, waiting_for=tuple(names)))
-                    await self._roster.wait()
+                while awaited:
+                    self._waiting.report()
+                    for member in await self._roster.wait():
+                        if member.name in all_of_them and is_missing(member):
+                            awaited[member.name] = member
+                        else:
+                            awaited.pop(member.name, None)
+        return [member for member in all_of_them.values() if is_missing(member)]
 
     def _report(self, progress: Progress) -> None:
-        if progress != self._progress:
-            self._progress = progress
-            self._observe(progress)
-            if self._on_progress is not None:
-                self._on_progress(progress)
+        self._observe(progress)
+        if self._on_progress is not None:
+            self._on_progress(progress)
 
     # --- steps --------------------------------------------------------------------------------------------------------
 
@@ -265,18 +289,27 @@ class Hub:
             for name in waiting:
                 self.members[name].is_away = True
         for party in frames:
-            session.members[party].ask(None)
+            if session.members[party].request is not None:
+                session.members[party].ask(None)
         await self.work(session.close_step, frames)
 
     async def _collect(self, session: Steps, waiting: dict[str, int]) -> None:
-        while left := [name for name in waiting if self.members[name].is_expected]:
-            ask = session.endpoint.ask
-            step = session.endpoint.step
-            self._report(Progress(step=step, steps=max(ask.steps, step + 1), label=ask.label, waiting_for=tuple(left)))
-            batch = await self._roster.take_replies()
-            offered = [
+        """Take answers until all have come that are expected; takes who has answered off ``waiting``."""
+        ask, step = session.endpoint.ask, session.endpoint.step
+        expected = [self.members[name] for name in waiting if self.members[name].is_expected]
+        awaited = self._waiting.begin(expected, label=ask.label, step=step, steps=max(ask.steps, step + 1))
+        while awaited:
+            self._waiting.report()
+            changed = await self._roster.wait()
+            answers = [
                 (waiting.pop(member.name), message)
-                for member, message in batch
-                if member.name in waiting and message.number == session.endpoint.step
+                for member, message in self._roster.take_replies()
+                if member.name in waiting and message.number == step
             ]
-            await self.work(session.offer, [one for one in offered if isinstance(one[1], messages.Reply)])
+            for member in changed:
+                if member.name in waiting and member.is_expected:
+                    awaited[member.name] = member
+                else:
+                    awaited.pop(member.name, None)
+            if answers:
+                await self.work(session.offer, [one for one in answers if isinstance(one[1], messages.Reply)])

@@ -32,8 +32,8 @@ class Member:
         Its version; the signature of its consent; what it has said of the records.
     start, request, finish
         The session that it is in, the request that it has not answered, and the end of the session.
-    is_seated, has_confirmed
-        Whether it has its seat in that session, and has taken note of the end.
+    is_seated, done, has_confirmed
+        Whether it has its seat in that session; how it has taken note of the end, and whether that is written down.
     ending
         What ends the run.
     has_left
@@ -53,6 +53,7 @@ class Member:
     request: messages.Request | None = None
     finish: messages.Finish | None = None
     is_seated: bool = False
+    done: messages.Done | None = None
     has_confirmed: bool = False
     ending: messages.Over | messages.Abandon | None = None
     has_left: bool = False
@@ -69,7 +70,7 @@ class Member:
     def begin(self, start: messages.Start, frame_bytes: int) -> None:
         """Put it into a session."""
         self.start, self.request, self.finish = start, None, None
-        self.is_seated = self.has_confirmed = False
+        self.is_seated, self.done, self.has_confirmed = False, None, False
         self.frame_bytes = frame_bytes
         self.wake.set()
 
@@ -108,7 +109,7 @@ class Member:
     def _find_step(self, channel: Channel, state: State) -> FromCoordinator | None:
         if state is State.IDLE and self.ending is not None:
             return self.ending
-        if state is State.IDLE and self.start is not None and not self.has_confirmed:
+        if state is State.IDLE and self.start is not None and self.done is None:
             channel.connection.allow_frames(self.frame_bytes)
             return self.start
         if state is not State.RUNNING:
@@ -126,8 +127,6 @@ class Roster:
         By name, in the job's order.
     is_started
         Whether the run has begun: who leaves now has left for good.
-    changed
-        Set whenever a party was heard, came or went.
     replies
         What has come and was not taken yet.
     """
@@ -135,23 +134,37 @@ class Roster:
     def __init__(self, names: Iterable[str]) -> None:
         self.members = {name: Member(name=name) for name in names}
         self.is_started = False
-        self.changed = asyncio.Event()
         self.replies: deque[tuple[Member, messages.Reply | messages.Declined]] = deque()
+        self._changed, self._happened = dict[Member, None](), asyncio.Event()
+        self._failure: Exception | None = None
 
     @property
     def left(self) -> tuple[str, ...]:
         """Who has left the run."""
         return tuple(name for name, member in self.members.items() if member.has_left)
 
-    async def wait(self) -> None:
-        """Wait until something has changed."""
-        self.changed.clear()
-        await self.changed.wait()
+    def note(self, member: Member) -> None:
+        """Note that a party was heard, came or went."""
+        self._changed[member] = None
+        self._happened.set()
 
-    async def take_replies(self) -> list[tuple[Member, messages.Reply | messages.Declined]]:
-        """Wait until something has changed, unless there are replies; returns all there are."""
-        if not self.replies:
-            await self.wait()
+    def fail(self, error: Exception) -> None:
+        """End the run: whoever waits for something gets this error."""
+        self._failure = error
+        self._happened.set()
+
+    async def wait(self) -> list[Member]:
+        """Wait until something has happened; returns the parties that it happened to, so that nobody asks all."""
+        await self._happened.wait()
+        self._happened.clear()
+        if self._failure is not None:
+            raise self._failure
+        changed = list(self._changed)
+        self._changed.clear()
+        return changed
+
+    def take_replies(self) -> list[tuple[Member, messages.Reply | messages.Declined]]:
+        """Return what has come."""
         taken = list(self.replies)
         self.replies.clear()
         return taken

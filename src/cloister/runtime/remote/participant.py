@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from typing import Any, Protocol
 
 from cloister.crypto import Entropy, Stream
 from cloister.errors import CloisterError, ConfigError, RemoteProtocolError, TooFewPartiesError
 from cloister.runtime.local import OnProgress, Progress
 from cloister.runtime.remote import events, greeting, messages
+from cloister.runtime.remote.admission import STRANGERS_MOST
 from cloister.runtime.remote.channel import Channel, LostError
 from cloister.runtime.remote.channel import Stream as ChunkStream
 from cloister.runtime.remote.events import Observe
@@ -54,6 +55,17 @@ class Script(Protocol):
         """Take note of a session's end."""
 
 
+class Together:
+    """What the parties of one process share: a thread for their roles, and turns to greet.
+
+    They have one certificate, and the coordinator hears only a few strangers with the same one at once.
+    """
+
+    def __init__(self) -> None:
+        self.worker = Worker("parties")
+        self.gate = asyncio.Semaphore(STRANGERS_MOST // 2)
+
+
 class Participant:
     """One party of one run.
 
@@ -71,6 +83,8 @@ class Participant:
         How long it waits for the coordinator.
     on_progress
         Told what the coordinator says of the run.
+    together
+        What it shares with the other parties of its process, if there are any.
     observe
         Told of that, too, of connections, and of what passes.
     """
@@ -86,13 +100,16 @@ class Participant:
         entropy: Entropy,
         deadlines: Deadlines,
         on_progress: OnProgress | None = None,
+        together: Together | None = None,
         observe: Observe = events.ignore,
     ) -> None:
         self._connect, self._own, self._agreed, self._party = connect, own, agreed, party
         self._script, self._entropy, self._deadlines = script, entropy, deadlines
         self._on_progress, self._observe = on_progress, observe
         self._jitter = Stream(entropy.bytes(32))
-        self._worker = Worker(f"party {party}")
+        self._worker = Worker(f"party {party}") if together is None else together.worker
+        self._gate: AbstractAsyncContextManager[Any] = nullcontext() if together is None else together.gate
+        self._is_alone = together is None
         self._heard_s = 0.0
         self._why: dict[str, None] = {}  # what kept us from it, in order
 
@@ -133,7 +150,8 @@ class Participant:
         with suppress(TimeoutError):
             async with asyncio.timeout(_FAREWELL_S):
                 await self._worker.run(call)
-        self._worker.stop()
+        if self._is_alone:
+            self._worker.stop()
 
     def _check_patience(self, silent_s: float) -> None:
         if silent_s > self._deadlines.step_s:
@@ -153,19 +171,21 @@ class Participant:
     async def _call(self) -> None:
         """Connect, and take part until the run is over; a `LostError` if the connection ends before."""
         patience_s = min(_CONNECT_S, self._deadlines.step_s)
-        async with asyncio.timeout(patience_s):
-            stream = await self._connect()
-        channel = Channel(stream, is_coordinator=False, observe=self._observe)
+        channel: Channel | None = None
         try:
-            async with asyncio.timeout(patience_s):
-                welcome = await self._greet(channel)
+            async with self._gate:
+                async with asyncio.timeout(patience_s):
+                    channel = Channel(await self._connect(), is_coordinator=False, observe=self._observe)
+                async with asyncio.timeout(patience_s):
+                    welcome = await self._greet(channel)
             self._heard_s = asyncio.get_running_loop().time()
             await self._talk(channel, welcome)
         finally:
-            if channel.peer:
-                self._observe(events.Disconnected(channel.peer))
-            with suppress(LostError):
-                await channel.close()
+            if channel is not None:
+                if channel.peer:
+                    self._observe(events.Disconnected(channel.peer))
+                with suppress(LostError):
+                    await channel.close()
 
     async def _greet(self, channel: Channel) -> messages.Welcome:
         challenge = await channel.receive()
