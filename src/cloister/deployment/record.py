@@ -30,12 +30,12 @@ class LinkTraffic(Struct, frozen=True, kw_only=True):
 
 
 class SessionPart(Struct, frozen=True, kw_only=True):
-    """One session of the run; ``seconds`` since the coordinator was last started."""
+    """One session of the run; ``seconds`` since the coordinator was last started, whole ones, as in its log."""
 
     kind: str
     session: str
     steps: int
-    seconds: float
+    seconds: int
     traffic: tuple[LinkTraffic, ...]
 
 
@@ -88,7 +88,7 @@ def describe_run(course: CoordinatorRun) -> RunRecord:
                 kind=one.kind,
                 session=one.session.hex(),
                 steps=one.run.steps,
-                seconds=round(one.seconds, 3),
+                seconds=int(one.seconds),
                 traffic=tuple(
                     LinkTraffic(
                         party=one.members[number - 1],
