@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from cloister.cli.ledger_report import format_epsilon
 from cloister.cli.progress import PlainLines, name_some
 
 if TYPE_CHECKING:
@@ -58,7 +59,9 @@ class RunView:
         """Take note of what our ledger holds before the job."""
         state = session.state()
         self._ledger = (
-            "none is charged: seeded" if state.seeded else f"epsilon {state.before:.4g} spent before this job"
+            "none is charged: seeded"
+            if state.seeded
+            else f"epsilon {format_epsilon(state.before)} spent before this job"
         )
 
     def observe(self, event: Event) -> None:
