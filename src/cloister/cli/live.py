@@ -58,11 +58,8 @@ class RunView:
     def note_ledger(self, session: LedgerSession) -> None:
         """Take note of what our ledger holds before the job."""
         state = session.state()
-        self._ledger = (
-            "none is charged: seeded"
-            if state.seeded
-            else f"epsilon {format_epsilon(state.before)} spent before this job"
-        )
+        spent = f"epsilon {format_epsilon(state.before)} spent before this job"
+        self._ledger = "none is charged: seeded" if state.seeded else spent
 
     def observe(self, event: Event) -> None:
         """Print what the operator should know at once; without a terminal, all that happens."""
