@@ -867,6 +867,13 @@ NAMED: tuple[Named, ...] = (
         ("tests/deployment/test_clients.py", "tests/report/test_folder.py"),
     ),
     Named(
+        "an epsilon written as less than it is",
+        "privacy/units",
+        "math.ceil(round(bound * 10**decimals, 6 - digits))",
+        "round(bound * 10**decimals)",
+        ("tests/cli/test_cli_ledger.py",),
+    ),
+    Named(
         "a coordinator writes to our screen",
         "runtime/remote/participant",
         " and label.isprintable()):\n",
