@@ -864,7 +864,7 @@ NAMED: tuple[Named, ...] = (
         "report/folder",
         "                    (fresh / name).touch(mode=_PRIVATE_MODE)\n",
         "",
-        ("tests/deployment/test_clients.py", "tests/report/test_folder.py"),
+        ("tests/deployment/test_clients.py",),
     ),
     Named(
         "an epsilon written as less than it is",

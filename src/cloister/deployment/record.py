@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from cloister.crypto import write_fingerprint
 from cloister.deployment.coordinator_run import CoordinatorRun
 from cloister.errors import ConfigError
 from cloister.runtime.remote.tls import TRANSPORT
@@ -76,7 +77,7 @@ def describe_run(course: CoordinatorRun) -> RunRecord:
         parties=tuple(
             PartyPart(
                 name=one.party,
-                identity=course.agreed.parties[one.party].hex(),
+                identity=write_fingerprint(course.agreed.parties[one.party]),
                 cloister_version=one.program,
                 consent=one.signature.hex(),
                 left=one.party in left,
