@@ -20,8 +20,8 @@ from tests.hostile.cases import CASES
 from tests.hostile.direct import try_directly
 from tests.hostile.game import Game, Played
 
-# Damaged messages before a true one, in turn; in some games eight times as many, before few of them. Many are cheap, and
-# few let a session go on: it mostly ends at the first that is taken.
+# Damaged messages before a true one, in turn; in some games eight times as many, before few of them. Many are cheap,
+# and few let a session go on: it mostly ends at the first that is taken.
 _MOST = (40, 400, 1500)
 _MOST_SEALED = 200
 _GAMES, _SEALED_GAMES, _DIRECT = 5, 2, 5_000  # of each case in a line
