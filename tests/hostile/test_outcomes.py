@@ -67,9 +67,9 @@ def test_a_false_outcome_is_refused_or_taken_and_causes_nothing_else(job, tmp_pa
     assert refused > 50
 
 
-@pytest.mark.parametrize("records", [0, 1 << 33, 1 << 62])
-def test_a_number_of_records_that_no_session_could_have_is_refused(records, tmp_path, monkeypatch):
+@pytest.mark.parametrize("false", [{"records_max": 0}, {"records_max": 1 << 62}, {"counts": ()}, {"counts": (1,) * 99}])
+def test_sizes_that_no_session_could_have_are_refused(false, tmp_path, monkeypatch):
     protocol, agreed, *_, outcome, _ = end_session("secfc", tmp_path, monkeypatch)
     told = msgspec.msgpack.decode(protocol.tell(outcome), type=protocol.Told)
     with pytest.raises(RemoteProtocolError):
-        protocol.hear(agreed, msgspec.msgpack.encode(msgspec.structs.replace(told, records_max=records)))
+        protocol.hear(agreed, msgspec.msgpack.encode(msgspec.structs.replace(told, **false)))
