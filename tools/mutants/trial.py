@@ -19,6 +19,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -33,6 +34,7 @@ from tools.mutants.choice import find_users, rank_tests
 _COPIED = ("src", "tests", "papers", "tools", "bench", "docs", "pyproject.toml", "README.md", "SECURITY.md", "Makefile")
 _MEMORY_BYTES = 12 * 2**30  # of addresses: compilers and libraries map much more than they use
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)  # the names of parameters have spaces
+_TOOK = re.compile(r"^took (\S+) (\S+)$", re.MULTILINE)
 _OURS = ("cloister", "tests", "tools", "papers", "bench")  # a fork loads the copy's
 _CHUNK = 6  # files of tests in one process
 
@@ -61,6 +63,7 @@ class Copy:
                 shutil.copy2(source, self.root / name)
         self._limit_s, self._wide_s = limit_s, wide_s
         self._sound: dict[str, bool] = {}
+        self._seconds: dict[str, float] = {}  # that a file of tests takes
         self._planted_so_far = 0
         self._kernels = self.root / ".numba"
 
@@ -75,7 +78,11 @@ class Copy:
         started = time.monotonic()
         original = (self.root / path).read_bytes()
         near, far = rank_tests(self.root, path, scope, first)
-        chunks = [chunk for tests in (near, far) for chunk in _cut(tests)]
+        chunks = [
+            chunk
+            for tests in (near[: len(first)], near[len(first) :], far)
+            for chunk in _cut(self._put_quick_first(tests))
+        ]
         status, by = "survived", ""
         while chunks and status == "survived":
             if time.monotonic() - started > self._wide_s:
@@ -91,6 +98,11 @@ class Copy:
             else:
                 chunks.pop(0)
         return self._judge(name, status, by, started, path, original, changed)
+
+    def _put_quick_first(self, ranked: Sequence[str]) -> list[str]:
+        """Try a file later that is known to take long, by as many times its rank."""
+        costs = {test: (i + 2) * (1 + self._seconds.get(test, 2.0)) for i, test in enumerate(ranked)}
+        return sorted(ranked, key=costs.__getitem__)
 
     def _judge(
         self, name: str, status: str, by: str, started: float, path: str, original: bytes, changed: bytes
@@ -125,6 +137,8 @@ class Copy:
 
     def _is_sound(self, test: str, *, whole: bool) -> bool:
         """Whether a test passes without any mutant, or a file can be read (``whole``: passes); if not, leave it out."""
+        if test.split("::", 1)[0] in self._seconds and not whole:
+            return True  # all of its file passed once, with another mutant somewhere
         if test not in self._sound or whole:
             only_read = [] if whole or "::" in test else ["--collect-only"]
             self._sound[test] = self._run([test, *only_read])[0] == "survived"
@@ -152,6 +166,7 @@ class Copy:
             said.seek(0)
             output = said.read().decode(errors="replace")
         if os.waitstatus_to_exitcode(status) in (0, 5):  # 5: all were left out
+            self._seconds |= {test: float(seconds) for test, seconds in _TOOK.findall(output)}
             return "survived", ""
         failed = _FAILED.search(output)
         return "killed", failed[1] if failed else tests[0]
@@ -178,10 +193,24 @@ class Copy:
                 "NUMBA_CACHE_DIR": str(self._kernels),
             }
             numba.config.reload_config()
-            code = int(pytest.main(["-x", "-n", "0", "-p", "no:cacheprovider", "--tb=no", "-rfE", *arguments]))
+            options = ["-x", "-n", "0", "-p", "no:cacheprovider", "--tb=no", "-rfE"]
+            code = int(pytest.main([*options, *arguments], plugins=[_Clock()]))
             sys.stdout.flush()
         finally:
             os._exit(code)
+
+
+class _Clock:
+    """Says in the end how long each file of tests took."""
+
+    def __init__(self) -> None:
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self._seconds[report.nodeid.split("::")[0]] += report.duration
+
+    def pytest_unconfigure(self) -> None:
+        print(*(f"\ntook {test} {seconds:.3f}" for test, seconds in self._seconds.items()))
 
 
 def _kill_group(child: int) -> None:
