@@ -14,7 +14,7 @@ from cloister.protocols.guided_sums.query import LENGTH_LEAST
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS
 from cloister.protocols.guided_sums.statistics import Subspace
 from cloister.protocols.synopsis import grid_plan
-from cloister.protocols.synopsis.extent import Spread, _cut_ends
+from cloister.protocols.synopsis.extent import Spread, _cut_ends, find_middle, find_radius
 from cloister.protocols.synopsis.grid_plan import GridPlan, plan_grid, widen_radii
 from cloister.protocols.synopsis.histogram import Histogram, Start, choose_bins, cluster_cells, denoise_histogram
 from cloister.protocols.synopsis.questions import Grid
@@ -252,3 +252,49 @@ def test_what_is_known_of_clusters_of_cells():
     assert start.loss == pytest.approx(losses.sum() / 60 + 0.003)
     own = (points[:2] - means[0]) ** 2
     assert np.allclose(start.centre_variances[order][0], np.minimum(2.0 * own.sum(axis=0) / 40**2, UNKNOWN))
+
+
+def tell(asking, total):
+    """The one question of a step, and what is made of this total."""
+    query = next(asking)
+    with pytest.raises(StopIteration) as stop:
+        asking.send(np.asarray(total, dtype=np.int64))
+    return query, stop.value.value
+
+
+def test_the_middle_is_shrunk_by_its_noise():
+    public, share, d = make_settings(dimensions=6, epsilon=2.0), P // 33, 6
+    longest = math.isqrt(share * 16 // 17)
+    scale = (longest - math.sqrt(6) / 2 - 1) / math.sqrt(6)
+    total = np.append(np.array([3, -1, 2, 0, 1, -2]) * 40 * scale, 900 * (longest // 4))
+    query, middle = tell(find_middle(public, l2_squared=share), np.rint(total))
+    assert query.l2_squared == longest**2 + (longest // 4) ** 2
+    mean, noise = total[:d] / scale / 900, public.noise_std / scale / 900
+    shrunk = mean * max(0.0, 1 - 4 * noise**2 / (mean @ mean))
+    assert np.allclose(middle, np.clip(shrunk, -1, 1), rtol=1e-6)
+    _, nothing = tell(find_middle(public, l2_squared=share), np.append(total[:d], -5))
+    assert np.abs(nothing).max() <= 1
+
+
+@pytest.mark.parametrize("unit", [Unit.RECORD, Unit.CLIENT])
+def test_the_radius_is_the_first_edge_beyond_which_half_of_the_records_may_be(unit):
+    public, share = make_settings(dimensions=7, unit=unit, epsilon=40.0), P // 33
+    middle, height = np.full(7, 0.3), math.isqrt(P // 33)
+    counts = np.zeros(24)
+    counts[[0, 3, 8, 9, 10, 23]] = 10, 30, 400, 300, 450, 50
+    asking = find_radius(public, l2_squared=share, records=1240.0, middle=middle)
+    query, radius = tell(asking, np.rint(counts * height))
+    longest = math.sqrt(7) + 0.3 * math.sqrt(7)
+    edges = query.question.edges.to_numpy(np.float64, 24)
+    assert np.allclose(edges, [longest * 2 ** (-i / 4) for i in range(24)])
+    assert np.array_equal(query.question.middle.to_numpy(np.float64, 7), middle)
+    if unit is Unit.CLIENT:  # between the bins 9 and 10, which together have most votes
+        assert radius == edges[10]
+        return
+    noise = public.noise_std / height
+    assert noise < 2
+    beyond = next(i for i in range(24) if counts[: i + 1].sum() + noise * math.sqrt(i + 1) > 620)
+    assert beyond == 9
+    assert radius == edges[9]
+    _, least = tell(find_radius(public, l2_squared=share, records=1e9, middle=middle), np.rint(counts * height))
+    assert least == edges[23]
