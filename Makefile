@@ -67,6 +67,8 @@ faults: $(VENV)/test
 	@mkdir -p build
 	$(BIN)/python -m bench.faults --ledger 9000 --sessions 1000 --out build/faults.jsonl
 
+# One thread: many small products are slower with two, and far slower beside other work.
+audit-long: export OPENBLAS_NUM_THREADS := 1
 audit-long: $(VENV)/test
 	$(BIN)/python -m tools.audit_long
 	$(BIN)/python -m tools.audit_long --table

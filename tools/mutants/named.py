@@ -874,6 +874,13 @@ NAMED: tuple[Named, ...] = (
         ("tests/cli/test_cli_ledger.py",),
     ),
     Named(
+        "a coordinator tells of clusters as it likes",
+        "protocols/secfc/protocol",
+        "        if len(heard.counts) != agreed.clusters:\n",
+        "        if 0:\n",
+        ("tests/hostile/test_outcomes.py",),
+    ),
+    Named(
         "a coordinator writes to our screen",
         "runtime/remote/participant",
         " and label.isprintable()):\n",
