@@ -23,6 +23,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import chain, repeat
 from pathlib import Path
 from typing import NoReturn
 
@@ -36,7 +37,7 @@ _MEMORY_BYTES = 12 * 2**30  # of addresses: compilers and libraries map much mor
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)  # the names of parameters have spaces
 _TOOK = re.compile(r"^took (\S+) (\S+)$", re.MULTILINE)
 _OURS = ("cloister", "tests", "tools", "papers", "bench")  # a fork loads the copy's
-_CHUNK = 6  # files of tests in one process
+_FIRST_CHUNKS, _CHUNK = (2, 4), 6  # files of tests in one process: first those that will tell, without loading others
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,12 +73,12 @@ class Copy:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def try_mutant(
-        self, name: str, path: str, changed: bytes, *, scope: str = "", first: Sequence[str] = ()
+        self, name: str, path: str, changed: bytes, *, names: str = "", first: Sequence[str] = ()
     ) -> Verdict:
         """Plant a mutant and run the near tests and then the others, until one fails that passes without it."""
-        started = time.monotonic()
+        started, started_cpu = time.monotonic(), _count_seconds()
         original = (self.root / path).read_bytes()
-        near, far = rank_tests(self.root, path, scope, first)
+        near, far = rank_tests(self.root, path, names, first)
         chunks = [
             chunk
             for tests in (near[: len(first)], near[len(first) :], far)
@@ -85,7 +86,7 @@ class Copy:
         ]
         status, by = "survived", ""
         while chunks and status == "survived":
-            if time.monotonic() - started > self._wide_s:
+            if _count_seconds() - started_cpu > self._wide_s:
                 by = f"{sum(map(len, chunks))} files of far tests were left out: no time"
                 break
             with self._planted(path, original, changed):
@@ -213,6 +214,12 @@ class _Clock:
         print(*(f"\ntook {test} {seconds:.3f}" for test, seconds in self._seconds.items()))
 
 
+def _count_seconds() -> float:
+    """The processors' seconds of all forks so far: what is tried does not depend on what else the machine does."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def _kill_group(child: int) -> None:
     """End a fork and whatever it started."""
     for kill in (os.killpg, os.kill):
@@ -221,4 +228,9 @@ def _kill_group(child: int) -> None:
 
 
 def _cut(tests: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (tests[i : i + _CHUNK] for i in range(0, len(tests), _CHUNK))
+    first = 0
+    for length in chain(_FIRST_CHUNKS, repeat(_CHUNK)):
+        if first >= len(tests):
+            return
+        yield tests[first : first + length]
+        first += length
