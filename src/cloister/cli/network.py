@@ -93,15 +93,15 @@ def serve(
 
     watch = Watch.make(job, COORDINATOR, listen=metrics, on_metrics=partial(_tell_metrics, errors))
     with hear_handshakes(watch.observe), open_log(log), show_run(watch, job, errors, quiet=quiet, log=log):
-        course = serve_job(
+        serve_job(
             Setup(job=job, folder=job_file.parent),
             end,
             listen=listen or _listen_everywhere(job),
             anew=anew,
             on_listening=tell_port,
+            keep=lambda course: write_record(describe_run(course), place),
             watch=watch,
         )
-    write_record(describe_run(course), place)
     make_console().print(f"Written: {place}", soft_wrap=True)
 
 

@@ -96,6 +96,7 @@ def serve(
     anew: bool = False,
     on_progress: OnProgress | None = None,
     on_listening: Callable[[int], None] = lambda port: None,
+    keep: Callable[[CoordinatorRun], None] = lambda course: None,
     watch: Watch | None = None,
 ) -> CoordinatorRun:
     """Coordinate one run of a job between its parties.
@@ -114,6 +115,8 @@ def serve(
         Give up an earlier run of this job that did not end.
     on_progress, on_listening
         Told about each step; told the port.
+    keep
+        Keeps the record of the run for good, before the journals are wiped.
     watch
         Shows the run to whoever operates it.
 
@@ -136,6 +139,7 @@ def serve(
                 anew=anew,
                 on_progress=on_progress,
                 on_listening=on_listening,
+                keep=keep,
                 observe=watch.observe,
             )
         )
@@ -151,6 +155,7 @@ async def coordinate(
     anew: bool = False,
     on_progress: OnProgress | None = None,
     on_listening: Callable[[int], None] = lambda port: None,
+    keep: Callable[[CoordinatorRun], None] = lambda course: None,
     observe: Observe = ignore,
 ) -> CoordinatorRun:
     """Do what `serve` does, in an event loop that runs."""
@@ -187,9 +192,12 @@ async def coordinate(
     on_listening(port)
     alive = asyncio.ensure_future(hub.keep_alive())
     error: BaseException | None = None
+    is_over = True
     try:
         await course.take_course()
-        course.ended = _read_clock()
+        course.ended, is_over = _read_clock(), False
+        await hub.work(keep, course)
+        is_over = True
     except BaseException as caught:
         error = caught
         raise
@@ -198,7 +206,7 @@ async def coordinate(
         await hub.close(choose_ending(error, hub.left))
         await server.stop()
         if files is not None:
-            files.wipe()
+            (files.wipe if is_over else files.close)()
     return course
 
 

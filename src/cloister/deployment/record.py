@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from cloister.deployment.coordinator_run import CoordinatorRun
 from cloister.errors import ConfigError
+from cloister.privacy.ledger.schema import sync_folder
 from cloister.runtime.remote.tls import TRANSPORT
 
 VERSION = 1
@@ -116,13 +117,16 @@ def check_record_place(path: Path) -> None:
 
 
 def write_record(record: RunRecord, path: Path) -> None:
-    """Write a record, whole or not at all, in place of an earlier one."""
+    """Write a record, whole or not at all, in place of an earlier one; it is on the disk when this returns."""
     try:
         handle, fresh = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
             Path(fresh).replace(path)
+            sync_folder(path.parent)
         finally:
             Path(fresh).unlink(missing_ok=True)
     except OSError as error:
