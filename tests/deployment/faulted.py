@@ -173,13 +173,13 @@ class FaultedRun:
         raise AssertionError(f"{name} was killed {_AGAIN_MOST} times")
 
     def is_complete(self, name: str) -> bool:
-        """Whether a role has what it came for, and no journal."""
+        """Whether a role has what it came for, and no run to go on with."""
         result = self.own(name) / ("run.json" if name == COORDINATOR else "result/result.json")
-        return result.exists() and not self.list_journals(name)
+        return result.exists() and not self.list_journals(name, "run")
 
-    def list_journals(self, name: str) -> list[Path]:
+    def list_journals(self, name: str, kind: str = "*") -> list[Path]:
         """Journals that are not wiped: a power cut may leave the zeros of one that is."""
-        files = (self.own(name) / "data").rglob("journals/*/*")
+        files = (self.own(name) / "data").rglob(f"journals/*/{kind}")
         return [one for one in files if any(one.read_bytes()[:40])]
 
     def _note_death(self, name: str, code: int) -> None:

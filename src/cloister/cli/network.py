@@ -83,10 +83,10 @@ def serve(
 
     job, errors = load_job(job_file), make_console(stderr=True)
     place = Path(f"run-{job.name}.json") if record is None else record
-    check_record_place(place)
     role, end = _make_end(job, keys, peers, Deadlines(start_s=start_deadline, step_s=deadline), hosts=hosts or ())
     if role != COORDINATOR:
         raise ConfigError(f"the coordinator must use its own keys; these are those of {role}. Run: cloister party")
+    check_record_place(place, goes_on=end.has_begun(role) and not anew)
 
     def tell_port(port: int) -> None:
         make_console().print(f"Listening on port {port} for {len(job.parties)} parties.", soft_wrap=True)

@@ -71,6 +71,10 @@ class End:
         """Return what we prove who we are with."""
         return OwnEnd(identity=self.identity, certificate=self.tls.own, program=version("cloister"))
 
+    def has_begun(self, role: str) -> bool:
+        """Whether there are journals of a run that began and did not end."""
+        return self.journals is not None and RunFiles.exist(self.journals, job=self.agreed.job, role=role)
+
     def open_files(self, role: str, *, anew: bool) -> RunFiles | None:
         """Open our journals; with ``anew`` an earlier run is given up."""
         if self.journals is None:

@@ -105,8 +105,17 @@ def describe_run(course: CoordinatorRun) -> RunRecord:
     )
 
 
-def check_record_place(path: Path) -> None:
-    """Refuse a place where a record cannot be written; called before the run."""
+def check_record_place(path: Path, *, goes_on: bool) -> None:
+    """Refuse a place where a record cannot be written; called before the run.
+
+    Parameters
+    ----------
+    path
+        The file.
+    goes_on
+        Whether a run goes on that had begun: the record there may be its own. A new run replaces no record: it holds
+        what the parties of an earlier run agreed to, and may be of the run that was just to be gone on with.
+    """
     try:
         with tempfile.TemporaryFile(dir=path.parent or Path()):
             pass
@@ -114,6 +123,11 @@ def check_record_place(path: Path) -> None:
         raise _describe(path, error) from None
     if path.is_dir():
         raise ConfigError(f"the record must go to a file; {path} is a folder. Choose another place with --record.")
+    if path.exists() and not goes_on:
+        raise ConfigError(
+            f"the record of a run must go to a new file; {path} is there, so an earlier run is over. To run the job "
+            "again, move it, or choose another place with --record."
+        )
 
 
 def write_record(record: RunRecord, path: Path) -> None:
