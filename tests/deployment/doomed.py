@@ -120,12 +120,14 @@ def arm_disk(own, kind, step, seed):
     return fault
 
 
-def watch_messages(told, step):
+def watch_messages(told, step, begun):
     """Write down every request and reply that passes, as hashes; die at a place before or after a message."""
     send, receive, places = Channel.send, Channel.receive, []
 
     def reach(message):
         if not isinstance(message, messages.Status):  # they come by the clock
+            if not places:
+                begun.touch()
             places.append(message)
             if len(places) == step:
                 die()
@@ -173,7 +175,7 @@ def run(folder, command, environment, doom, out, told=None):
     if environment.get(MUTANT):
         MUTANTS[environment[MUTANT]]()
     if told is not None:
-        places = watch_messages(Path(told), number if kind == "message" else None)
+        places = watch_messages(Path(told), number if kind == "message" else None, Path(f"{out}.begun"))
     if kind.startswith("disk "):
         fault = arm_disk(Path(environment["XDG_DATA_HOME"]).parent, kind.removeprefix("disk "), number, *seed)
     elif kind not in ("", "message"):

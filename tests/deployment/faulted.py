@@ -357,7 +357,7 @@ def check(run: FaultedRun, due) -> None:
     for name in run.names:
         check_ledger(run, name, due, name in results)
     for name, code in last.items():
-        if code in (DONE, STOPPED) or (name in results and code >= 0 and not fatal):
+        if code == DONE or (code == STOPPED and run.processes.has_begun(name)):
             assert not run.list_journals(name), (name, code, run.struck)
 
 

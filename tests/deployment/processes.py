@@ -116,6 +116,10 @@ class Processes:
         for name in (COORDINATOR, *self.names):
             self.start(name, doom=(dooms or {}).get(name), **options)
 
+    def has_begun(self, name):
+        """Whether a message passed at its last process; one that is stopped before that leaves all as it was."""
+        return self.out[name].with_suffix(".begun").exists()
+
     def wait(self, name, timeout_s=120):
         """Wait until a process has ended; returns its exit code and what it said on standard error."""
         self.running[name].join(timeout_s)

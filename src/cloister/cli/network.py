@@ -154,7 +154,7 @@ def party(
         write_result(result, folder, overwrite=overwrite, labels=granted, sign=sign)
 
     watch = Watch.make(job, role, listen=metrics, on_metrics=partial(_tell_metrics, errors))
-    telling = tell_if_stopped(ledgers, errors, also_nothing=True)
+    telling = tell_if_stopped(ledgers, errors, also_nothing=True, goes_on=end.has_begun(role) and not anew)
     with open_log(log), telling, show_run(watch, job, errors, quiet=quiet, log=log) as view:
 
         def note_ledger(name: str, ledger: LedgerSession) -> None:

@@ -196,12 +196,10 @@ async def coordinate(
     on_listening(port)
     alive = asyncio.ensure_future(hub.keep_alive())
     error: BaseException | None = None
-    is_over = True
     try:
         await course.take_course()
-        course.ended, is_over = _read_clock(), False
+        course.ended = _read_clock()
         await hub.work(keep, course)
-        is_over = True
     except BaseException as caught:
         error = caught
         raise
@@ -210,7 +208,8 @@ async def coordinate(
         await hub.close(choose_ending(error, hub.left))
         await server.stop()
         if files is not None:
-            (files.wipe if is_over else files.close)()
+            may_be_kept = course.ended and isinstance(error, Exception)  # the disk was full, say
+            (files.close if may_be_kept else files.wipe)()
     return course
 
 
