@@ -22,9 +22,11 @@ import time
 from pathlib import Path
 
 from cloister.cli import app
+from cloister.deployment import record
 from cloister.deployment.party_run import PartyRun
 from cloister.deployment.payment import Payment
 from cloister.privacy.ledger import LedgerSession
+from cloister.report import folder
 from cloister.runtime.remote import messages
 from cloister.runtime.remote.channel import Channel
 from cloister.runtime.resuming import Memory
@@ -104,12 +106,19 @@ def wipe_first():
     PartyRun._complete = wipe_and_complete
 
 
+def leave_unsynced():
+    """A result and a record reach the disk some time."""
+    folder._sync_file = folder.sync_folder = record.sync_folder = lambda path: None
+
+
 def answer_anew():
     """A request that comes again is handled again."""
     PartyEndpoint.has_answered = lambda self, frame: False
 
 
-MUTANTS = {one.__name__: one for one in (forget_answers, pay_again, pay_nothing, wipe_first, answer_anew)}
+MUTANTS = {
+    one.__name__: one for one in (forget_answers, pay_again, pay_nothing, wipe_first, leave_unsynced, answer_anew)
+}
 
 
 def arm_disk(own, kind, step, seed):
@@ -156,12 +165,12 @@ def watch_messages(told, step, begun):
     return places
 
 
-def run(folder, command, environment, doom, out, told=None):
+def run(place, command, environment, doom, out, told=None):
     """Be one process: from here on, everything is as after ``python -m cloister``.
 
     With ``told`` it writes down what passes there, and at its end how many steps of each kind there were.
     """
-    os.chdir(folder)
+    os.chdir(place)
     if NAMESPACE in environment:
         enter(environment[NAMESPACE])
     os.environ.update(environment)

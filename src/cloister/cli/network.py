@@ -137,6 +137,7 @@ def party(
     from cloister.report.folder import add_picture, check_destination, write_result
     from cloister.report.layout import make_console
     from cloister.report.text import print_report
+    from cloister.runtime.remote.grpc_log import hear_handshakes
     from cloister.runtime.remote.hub import Deadlines
 
     job, errors = load_job(job_file), make_console(stderr=True)
@@ -155,7 +156,8 @@ def party(
 
     watch = Watch.make(job, role, listen=metrics, on_metrics=partial(_tell_metrics, errors))
     telling = tell_if_stopped(ledgers, errors, also_nothing=True, goes_on=end.has_begun(role) and not anew)
-    with open_log(log), telling, show_run(watch, job, errors, quiet=quiet, log=log) as view:
+    showing = show_run(watch, job, errors, quiet=quiet, log=log)
+    with hear_handshakes(), open_log(log), telling, showing as view:
 
         def note_ledger(name: str, ledger: LedgerSession) -> None:
             ledgers[name] = ledger

@@ -205,11 +205,13 @@ async def coordinate(
         raise
     finally:
         alive.cancel()
-        await hub.close(choose_ending(error, hub.left))
-        await server.stop()
-        if files is not None:
-            may_be_kept = course.ended and isinstance(error, Exception)  # the disk was full, say
-            (files.close if may_be_kept else files.wipe)()
+        try:
+            await hub.close(choose_ending(error, hub.left))
+            await server.stop()
+        finally:  # also for whoever is stopped while it says farewell
+            if files is not None:
+                may_be_kept = course.ended and isinstance(error, Exception)  # the disk was full, say
+                (files.close if may_be_kept else files.wipe)()
     return course
 
 
