@@ -35,16 +35,16 @@ def print_statements(ledgers: Mapping[str, LedgerSession], console: Console) -> 
 
 @contextmanager
 def tell_if_stopped(
-    ledgers: Mapping[str, LedgerSession], errors: Console, *, also_nothing: bool = False
+    ledgers: Mapping[str, LedgerSession], errors: Console, *, also_nothing: bool = False, goes_on: bool = False
 ) -> Iterator[None]:
     """Say what was spent if the block ends with an error or is interrupted: it stays spent.
 
-    With ``also_nothing``, whoever interrupts it is told so, too, if that is nothing.
+    With ``also_nothing``, nothing is said, too; ``goes_on`` is for a run that an earlier process had begun, and may
+    have been charged for.
     """
     try:
         yield
     except BaseException as error:
-        also_nothing = also_nothing and isinstance(error, KeyboardInterrupt)
         for party, session in ledgers.items():
             try:
                 spent, state = session.spent(), session.state()
@@ -60,8 +60,10 @@ def tell_if_stopped(
                 )
             elif also_nothing:
                 errors.print(f"cloister: {party} has been charged nothing by this run.", soft_wrap=True)
-        if also_nothing and not ledgers:
-            errors.print("cloister: no ledger has been charged by this run.", soft_wrap=True)
+        if also_nothing and not ledgers and isinstance(error, KeyboardInterrupt):
+            told = "what this run was charged before, if anything, is in the ledger: cloister ledger show PARTY"
+            nothing = "no ledger has been charged by this run."
+            errors.print(f"cloister: {told if goes_on else nothing}", soft_wrap=True)
         raise
 
 

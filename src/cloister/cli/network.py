@@ -83,25 +83,25 @@ def serve(
 
     job, errors = load_job(job_file), make_console(stderr=True)
     place = Path(f"run-{job.name}.json") if record is None else record
-    check_record_place(place)
     role, end = _make_end(job, keys, peers, Deadlines(start_s=start_deadline, step_s=deadline), hosts=hosts or ())
     if role != COORDINATOR:
         raise ConfigError(f"the coordinator must use its own keys; these are those of {role}. Run: cloister party")
+    check_record_place(place, goes_on=end.has_begun(role) and not anew)
 
     def tell_port(port: int) -> None:
         make_console().print(f"Listening on port {port} for {len(job.parties)} parties.", soft_wrap=True)
 
     watch = Watch.make(job, COORDINATOR, listen=metrics, on_metrics=partial(_tell_metrics, errors))
     with hear_handshakes(watch.observe), open_log(log), show_run(watch, job, errors, quiet=quiet, log=log):
-        course = serve_job(
+        serve_job(
             Setup(job=job, folder=job_file.parent),
             end,
             listen=listen or _listen_everywhere(job),
             anew=anew,
             on_listening=tell_port,
+            keep=lambda course: write_record(describe_run(course), place),
             watch=watch,
         )
-    write_record(describe_run(course), place)
     make_console().print(f"Written: {place}", soft_wrap=True)
 
 
@@ -137,6 +137,7 @@ def party(
     from cloister.report.folder import add_picture, check_destination, write_result
     from cloister.report.layout import make_console
     from cloister.report.text import print_report
+    from cloister.runtime.remote.grpc_log import hear_handshakes
     from cloister.runtime.remote.hub import Deadlines
 
     job, errors = load_job(job_file), make_console(stderr=True)
@@ -154,8 +155,9 @@ def party(
         write_result(result, folder, overwrite=overwrite, labels=granted, sign=sign)
 
     watch = Watch.make(job, role, listen=metrics, on_metrics=partial(_tell_metrics, errors))
-    telling = tell_if_stopped(ledgers, errors, also_nothing=True)
-    with open_log(log), telling, show_run(watch, job, errors, quiet=quiet, log=log) as view:
+    telling = tell_if_stopped(ledgers, errors, also_nothing=True, goes_on=end.has_begun(role) and not anew)
+    showing = show_run(watch, job, errors, quiet=quiet, log=log)
+    with hear_handshakes(), open_log(log), telling, showing as view:
 
         def note_ledger(name: str, ledger: LedgerSession) -> None:
             ledgers[name] = ledger

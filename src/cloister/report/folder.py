@@ -10,6 +10,7 @@ limited, nothing is unpickled, and the two files must agree.
 from __future__ import annotations
 
 import io
+import os
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from cloister.columns import column_highs, column_lows
 from cloister.errors import ConfigError
+from cloister.privacy.ledger.schema import sync_folder
 from cloister.report.labels import PartyLabels, is_labels_file, write_labels
 from cloister.report.result import Result, decode_result, encode_result
 
@@ -83,7 +85,7 @@ def write_result(
     sign: Sign | None = None,
     clients: bytes | None = None,
 ) -> Path:
-    """Write a result folder, whole or not at all.
+    """Write a result folder, whole or not at all; it is on the disk when this returns.
 
     Parameters
     ----------
@@ -131,7 +133,11 @@ def write_result(
                 (fresh / PICTURE_FILE).write_bytes(picture)
             for own in labels:
                 write_labels(own, fresh)
+            for path in fresh.iterdir():
+                _sync_file(path)
+            sync_folder(fresh)
             _swap_in(fresh, folder, earlier)
+            sync_folder(folder.parent)
     except OSError as error:
         raise _describe_refusal(folder, error) from None
     return folder
@@ -150,6 +156,12 @@ def _describe_refusal(folder: Path, error: OSError) -> ConfigError:
     """Return the error for a folder that cannot be written."""
     reason = error.strerror or type(error).__name__
     return ConfigError(f"the result folder must be writable; got {folder}: {reason}. Choose another folder.")
+
+
+def _sync_file(path: Path) -> None:
+    """Put what was written on the disk: journals that could give it again are wiped after this."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def _swap_in(fresh: Path, folder: Path, earlier: Path) -> None:
