@@ -4,7 +4,16 @@ Reading order: :mod:`.column`, :mod:`.entries` (from a job file's tables), :mod:
 units and the domain [-1, 1]^d).
 """
 
-from cloister.columns.column import OTHER, WHY_PUBLIC, Column, Kind, count_days, require_distinct, show_bounds
+from cloister.columns.column import (
+    OTHER,
+    WHY_PUBLIC,
+    Column,
+    Kind,
+    count_days,
+    require_distinct,
+    show_bounds,
+    show_date,
+)
 from cloister.columns.coordinates import (
     UNKNOWN_LEVEL,
     Axes,
@@ -45,6 +54,7 @@ __all__ = [
     "require_distinct",
     "scale_to_original",
     "show_bounds",
+    "show_date",
     "spread_levels",
     "to_original",
     "to_unit",

@@ -107,6 +107,11 @@ def count_days(moment: datetime.date) -> float:
     return (moment - datetime.datetime(EPOCH.year, EPOCH.month, EPOCH.day)) / datetime.timedelta(days=1)
 
 
+def show_date(days: float) -> str:
+    """Return the date that is so many days after 1970."""
+    return str(EPOCH + datetime.timedelta(days=round(days)))
+
+
 def show_bounds(name: str) -> str:
     """Return an example of what to write for a column."""
     return f"{quote_key(name)} = {{ low = 0, high = 100 }}"

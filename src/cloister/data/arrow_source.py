@@ -22,6 +22,7 @@ from cloister.records import FloatArray
 
 _PARQUET = (".parquet", ".pq")
 _READ_BUFFER_BYTES = 1 << 20
+_LOOK_ROWS = 1 << 12
 
 
 class ArrowSource:
@@ -105,6 +106,11 @@ class ArrowFiles:
                             id_cells += part.column(id_names[0]).to_pylist()
                         yield _read_batch(part, self._columns, faults)
 
+    @property
+    def first(self) -> Path:
+        """The first file."""
+        return self._paths[0]
+
     def _find(self, opened: Any, file: Path) -> None:
         """Check one file's columns."""
         schema = opened.schema_arrow if hasattr(opened, "schema_arrow") else opened.schema
@@ -113,6 +119,29 @@ class ArrowFiles:
     def _label_of(self, file: Path) -> str:
         """Name a file of a folder."""
         return self.label if len(self._paths) == 1 else f"{self.label} ({file.name})"
+
+
+def read_names(path: Path) -> list[str]:
+    """Return the names of a file's columns, or of those of the first file in a folder, from its schema alone."""
+    with _open_first(path) as opened:
+        schema = opened.schema_arrow if hasattr(opened, "schema_arrow") else opened.schema
+        return list(schema.names)
+
+
+def read_rows(path: Path, names: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Yield rows of such a file as text by column, "" for a missing cell."""
+    with _open_first(path) as opened:
+        for batch in _iterate_batches(opened, names, _LOOK_ROWS):
+            for row in batch.select(list(names)).to_pylist():
+                yield {name: "" if cell is None else str(cell) for name, cell in row.items()}
+
+
+@contextmanager
+def _open_first(path: Path) -> Iterator[Any]:
+    """Open a file, or the first of a folder."""
+    source = ArrowFiles(path, (), "name", label=str(path))
+    with _open_file(source.first, str(path)) as opened:
+        yield opened
 
 
 def _find_all(

@@ -116,7 +116,8 @@ class Faults:
             wrong = counts.total() - empty
             fill = fill or empty > 0
             if counts[Fault.COMMA]:
-                remedies.append(f'Column {column.name!r} has decimal commas: write decimal = "," beside data.')
+                how = 'write decimal = "," beside data (with predict: --decimal ,)'
+                remedies.append(f"Column {column.name!r} has decimal commas: {how}.")
             elif wrong and 2 * wrong >= self._count - empty:
                 remedies.append(f"Leave {column.name!r} out of [columns], or {_advise(column, counts)}.")
             else:

@@ -1,4 +1,4 @@
-"""A result on disk: one folder with result.json (for people and other programs) and centres.npz (for NumPy).
+"""A result on disk: one folder with result.json (for programs), centres.npz (for NumPy) and centres.csv (for people).
 
 Labels that a job grants are separate files beside them, each for its party only (:mod:`.labels`).
 
@@ -21,12 +21,14 @@ from numpy.typing import NDArray
 
 from cloister.columns import column_highs, column_lows
 from cloister.errors import ConfigError
+from cloister.report.centres import encode_table
 from cloister.report.labels import PartyLabels, is_labels_file, write_labels
 from cloister.report.result import Result, decode_result, encode_result
 
 RESULT_FILE, CENTRES_FILE, PICTURE_FILE, SESSION_FILE = "result.json", "centres.npz", "picture.png", "session.json"
+TABLE_FILE = "centres.csv"
 MAX_FILE_BYTES = 2**30
-_OWN_FILES = frozenset({RESULT_FILE, CENTRES_FILE, PICTURE_FILE, SESSION_FILE})
+_OWN_FILES = frozenset({RESULT_FILE, CENTRES_FILE, TABLE_FILE, PICTURE_FILE, SESSION_FILE})
 _PRIVATE_MODE = 0o600
 Sign = Callable[[Mapping[str, bytes]], bytes]
 """Takes the files of a result, by name, and returns what stands in session.json."""
@@ -117,6 +119,7 @@ def write_result(
             files = {RESULT_FILE: encode_result(result), CENTRES_FILE: _encode_arrays(result)}
             for name, content in files.items():
                 (fresh / name).write_bytes(content)
+            (fresh / TABLE_FILE).write_bytes(encode_table(result))
             if sign is not None:
                 (fresh / SESSION_FILE).touch(mode=_PRIVATE_MODE)
                 (fresh / SESSION_FILE).write_bytes(sign(files))
