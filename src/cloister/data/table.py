@@ -102,7 +102,6 @@ class Table:
         self._kept: list[FloatArray] | None = None
         self._kept_raw: list[FloatArray] = []  # of a stream, which cannot be read again
         self._id_cells: list[object] | None = None
-        self._left_out: IntArray = np.zeros(0, dtype=np.int64)  # by row, from 0
         self._digest = b""  # of the raw values in order: every later reading must give the same
 
     @property
@@ -136,12 +135,6 @@ class Table:
         self.check()
         return self._id_cells
 
-    @property
-    def rows(self) -> IntArray:
-        """The row in the source, from 0, of each record: records that are left out have none."""
-        records = self.check().records
-        return np.delete(np.arange(records + len(self._left_out)), self._left_out)
-
     def check(self) -> TableCheck:
         """Read the whole table once and count; later calls return the same result.
 
@@ -163,7 +156,7 @@ class Table:
         kept: list[FloatArray] | None = []
         id_cells: list[object] | None = None if self._source.id_column is None else []
         digest = hashlib.blake2b()
-        left_out: list[IntArray] = []
+        left_out: list[int] = []
         for values in self._read_raw(faults, id_cells, left_out):
             records += len(values)
             batches += 1
@@ -186,13 +179,12 @@ class Table:
                 f"{self.label}: a table must hold at least one record; got none. Add records, or leave out the party."
             )
         self._kept, self._id_cells = kept, id_cells
-        self._left_out = np.concatenate([self._left_out, *left_out])
         self._digest = digest.digest()
         self._check = TableCheck(
             records=records,
             clipped=tuple(int(count) for count in clipped),
             batches=batches,
-            dropped=len(self._left_out),
+            dropped=sum(left_out),
         )
         return self._check
 
@@ -235,7 +227,7 @@ class Table:
             )
 
     def _read_raw(
-        self, faults: Faults, id_cells: list[object] | None = None, left_out: list[IntArray] | None = None
+        self, faults: Faults, id_cells: list[object] | None = None, left_out: list[int] | None = None
     ) -> Iterator[FloatArray]:
         """Yield raw values in batches of exactly ``batch_rows`` rows, except for the last."""
         rows = self._batch_rows
@@ -254,13 +246,13 @@ class Table:
             yield _join(waiting)
 
     def _read_kept(
-        self, faults: Faults, id_cells: list[object] | None, left_out: list[IntArray] | None
+        self, faults: Faults, id_cells: list[object] | None, left_out: list[int] | None
     ) -> Iterator[FloatArray]:
         """Yield the source's rows without those that are left out, which is decided row by row."""
         if self._missing != "drop":
             yield from self._source.read(faults, self._batch_rows, id_cells)
             return
-        first, kept_ids = 0, 0
+        kept_ids = 0
         for values in self._source.read(faults, self._batch_rows, id_cells):
             gaps: IntArray = np.flatnonzero(np.isnan(values).any(axis=1))
             if id_cells is not None:
@@ -268,8 +260,7 @@ class Table:
                     del id_cells[kept_ids + gap]
                 kept_ids = len(id_cells)
             if left_out is not None:
-                left_out.append(first + gaps)
-            first += len(values)
+                left_out.append(len(gaps))
             yield np.delete(values, gaps, axis=0)
 
     def _count_outside(self, values: FloatArray) -> IntArray:
