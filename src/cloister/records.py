@@ -20,7 +20,7 @@ class Records(Protocol):
 
     @property
     def dimensions(self) -> int:
-        """The number of columns d."""
+        """The number of coordinates d."""
 
     def batches(self) -> Iterator[FloatArray]:
         """Yield C-contiguous (n_b, d) arrays; each call starts again from the first record."""
@@ -36,7 +36,7 @@ class ArrayRecords:
 
     @property
     def dimensions(self) -> int:
-        """The number of columns d."""
+        """The number of coordinates d."""
         return int(self._points.shape[1])
 
     def batches(self) -> Iterator[FloatArray]:

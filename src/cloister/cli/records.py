@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from cloister.cli.job_files import OwnFiles, read_setup
-from cloister.cli.progress import report_clipped, show_progress
+from cloister.cli.progress import list_outside, report_clipped, show_progress
 from cloister.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -125,6 +125,9 @@ def predict(
         Path | None,
         typer.Option(help="The CSV file to write; default: standard output. With --job, a folder: labels-NAME."),
     ] = None,
+    decimal: Annotated[
+        str | None, typer.Option(metavar="SIGN", help="What stands before decimals in TABLE: a point or a comma.")
+    ] = None,
     own: OwnFiles = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
 ) -> None:
@@ -142,7 +145,7 @@ def predict(
     if job_file is not None:
         _label_at_parties(result, read_setup(job_file, own), out, overwrite=overwrite)
     elif table is not None:
-        _label_table(result, table, out, overwrite=overwrite)
+        _label_table(result, table, out, decimal=decimal, overwrite=overwrite)
 
 
 def _label_at_parties(result: Result, setup: Setup, out: Path | None, *, overwrite: bool) -> None:
@@ -166,21 +169,21 @@ def _label_at_parties(result: Result, setup: Setup, out: Path | None, *, overwri
     )
 
 
-def _label_table(result: Result, table: Path, out: Path | None, *, overwrite: bool) -> None:
+def _label_table(result: Result, table: Path, out: Path | None, *, decimal: str | None, overwrite: bool) -> None:
     """Label whole rows locally."""
     from cloister.report.labels import predict as open_prediction
 
-    prediction = open_prediction(result, table)
+    prediction = open_prediction(result, table, decimal=decimal)
     with _open_output(out, overwrite=overwrite) as file:
         _write_labels(prediction, file)
-    clipped = [
-        f"{column.name} {count:,}" for column, count in zip(result.columns, prediction.clipped, strict=True) if count
-    ]
-    if clipped:
+    outside, unknown = list_outside(result.columns, prediction.clipped)
+    if outside:
         typer.echo(
-            "cloister: cells outside the public bounds were moved onto the bounds, by column: " + ", ".join(clipped),
+            "cloister: cells outside the public bounds were moved onto the bounds, by column: " + ", ".join(outside),
             err=True,
         )
+    if unknown:
+        typer.echo("cloister: cells that are none of the levels, by column: " + ", ".join(unknown), err=True)
     typer.echo(
         f"cloister: labelled {prediction.records:,} rows. A label says which centre a row is closest to: the "
         "labels of private rows are as private as the rows.",

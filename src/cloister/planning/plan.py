@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
-from cloister.columns import Column
+from cloister.columns import Column, Coordinate, list_coordinates
 from cloister.errors import ConfigError
 from cloister.forecast.model import (
     Case,
@@ -115,6 +115,11 @@ class Plan:
     memory_bytes: int | None = None
     notes: tuple[str, ...] = ()
     advice: str = ""
+
+    @property
+    def coordinates(self) -> tuple[Coordinate, ...]:
+        """What would be clustered."""
+        return list_coordinates(self.columns)
 
     @property
     def by_parties(self) -> bool:

@@ -1,4 +1,4 @@
-"""A result on disk: one folder with result.json (for people and other programs) and centres.npz (for NumPy).
+"""A result on disk: one folder with result.json (for programs), centres.npz (for NumPy) and centres.csv (for people).
 
 Labels that a job grants are separate files beside them, each for its party only (:mod:`.labels`).
 
@@ -23,14 +23,15 @@ from numpy.typing import NDArray
 from cloister.columns import column_highs, column_lows
 from cloister.errors import ConfigError
 from cloister.privacy.ledger.schema import sync_folder
+from cloister.report.centres import encode_table
 from cloister.report.labels import PartyLabels, is_labels_file, write_labels
 from cloister.report.result import Result, decode_result, encode_result
 
 RESULT_FILE, CENTRES_FILE, PICTURE_FILE, SESSION_FILE = "result.json", "centres.npz", "picture.png", "session.json"
-CLIENTS_FILE = "clients.csv"
-"""How the part of each hosted client ended; its errors are about its table, so only its host reads them."""
+TABLE_FILE, CLIENTS_FILE = "centres.csv", "clients.csv"
+"""The last says how the part of each hosted client ended. Errors in it are about tables, so only the host reads it."""
 MAX_FILE_BYTES = 2**30
-_OWN_FILES = frozenset({RESULT_FILE, CENTRES_FILE, PICTURE_FILE, SESSION_FILE, CLIENTS_FILE})
+_OWN_FILES = frozenset({RESULT_FILE, CENTRES_FILE, TABLE_FILE, PICTURE_FILE, SESSION_FILE, CLIENTS_FILE})
 _PRIVATE_MODE = 0o600
 Sign = Callable[[Mapping[str, bytes]], bytes]
 """Takes the files of a result, by name, and returns what stands in session.json."""
@@ -124,6 +125,7 @@ def write_result(
             files = {RESULT_FILE: encode_result(result), CENTRES_FILE: _encode_arrays(result)}
             for name, content in files.items():
                 (fresh / name).write_bytes(content)
+            (fresh / TABLE_FILE).write_bytes(encode_table(result))
             private = {SESSION_FILE: None if sign is None else sign(files), CLIENTS_FILE: clients}
             for name, kept in private.items():
                 if kept is not None:
@@ -190,9 +192,9 @@ def _list_arrays(result: Result) -> dict[str, NDArray[Any]]:
     """Return what centres.npz holds: the centres in original units, and the columns' names and bounds."""
     return {
         "centres": result.centres,
-        "columns": np.array([column.name for column in result.columns]),
-        "low": column_lows(result.columns),
-        "high": column_highs(result.columns),
+        "columns": np.array([axis.name for axis in result.coordinates]),
+        "low": column_lows(result.coordinates),
+        "high": column_highs(result.coordinates),
     }
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -16,6 +15,7 @@ from rich.text import Text
 
 from cloister.job.options import Facts, known_options
 from cloister.report.card_text import print_card
+from cloister.report.centres import find_shares, format_cells, format_share
 from cloister.report.layout import (
     choose_noun,
     format_bytes,
@@ -23,7 +23,6 @@ from cloister.report.layout import (
     format_quantity,
     format_seconds,
     format_uncertain,
-    format_value,
     is_lost,
     make_table,
     print_heading,
@@ -100,11 +99,7 @@ def _print_centres(result: Result, console: Console) -> None:
     """Print the centres; the shorter side goes across, in several tables if it is too wide."""
     names = [column.name for column in result.columns]
     clusters = [f"cluster {j}" for j in range(result.k)]
-    noise: list[Any] = [[None] * len(names)] * result.k if result.centre_noise is None else result.centre_noise.tolist()
-    cells = [
-        [format_value(value, column, own) for value, column, own in zip(row, result.columns, noises, strict=True)]
-        for row, noises in zip(result.centres.tolist(), noise, strict=True)
-    ]
+    cells = format_cells(result)
     if result.sizes is not None:
         names.insert(0, "records" if result.sizes.unit == "records" else "share")
         for row, size in zip(cells, _format_sizes(result.sizes), strict=True):
@@ -114,19 +109,36 @@ def _print_centres(result: Result, console: Console) -> None:
         rows, across, corner = names, clusters, "column"
         cells = [list(column) for column in zip(*cells, strict=True)]
     print_heading(console, "Centres, in original units")
+    _print_cells(console, corner, rows, across, cells)
+    _print_shares(result, console)
+    for line in (_explain_noise(result), _name_mostly_noise(result)):
+        if line:
+            print_line(console, line)
+
+
+def _print_cells(
+    console: Console, corner: str, rows: Sequence[str], across: Sequence[str], cells: Sequence[Sequence[str]]
+) -> None:
+    """Print rows of cells, in several tables if they are too wide."""
     shown = min(len(rows), _MOST_ROWS)
     widths = [max(len(cells[i][j]) for i in range(shown)) for j in range(len(across))]
     room = console.width - _INDENT - max(len(_shorten(row)) for row in [corner, *rows[:shown]])
     for chosen in _fit_across(across, widths, room):
         table = make_table(corner, *(_shorten(across[j]) for j in chosen))
         for i in range(shown):
-            table.add_row(Text(_shorten(rows[i])), *(cells[i][j] for j in chosen))
+            table.add_row(Text(_shorten(rows[i])), *(Text(cells[i][j]) for j in chosen))
         print_table(console, table)
     if shown < len(rows):
-        print_line(console, f"and {format_quantity(len(rows) - shown, 'more row')}: see centres.npz")
-    for line in (_explain_noise(result), _name_mostly_noise(result)):
-        if line:
-            print_line(console, line)
+        print_line(console, f"and {format_quantity(len(rows) - shown, 'more row')}: see centres.csv")
+
+
+def _print_shares(result: Result, console: Console) -> None:
+    """Print the shares of all levels of each category; of two levels, one share says it all."""
+    for own in find_shares(result).values():
+        if len(own.levels) > 2:
+            print_heading(console, f"Shares of the levels of {_shorten(own.column)}")
+            cells = [[format_share(own, j, level) for j in range(result.k)] for level in range(len(own.levels))]
+            _print_cells(console, "level", own.levels, [f"cluster {j}" for j in range(result.k)], cells)
 
 
 def _format_sizes(sizes: Sizes) -> list[str]:
@@ -190,7 +202,7 @@ def _name_mostly_noise(result: Result) -> str:
     rows = np.flatnonzero(lost.any(axis=1)).tolist()
     named = []
     for j in rows[:_MOST_NAMED]:
-        columns = [_shorten(result.columns[i].name) for i in np.flatnonzero(lost[j])[:_MOST_NAMED]]
+        columns = [_shorten(result.coordinates[i].name) for i in np.flatnonzero(lost[j])[:_MOST_NAMED]]
         more = int(lost[j].sum()) - len(columns)
         listed = ", ".join(columns) + (f" and {format_quantity(more, 'more column')}" if more else "")
         named.append(f"cluster {j} in " + ("every column" if lost[j].all() else listed))
