@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cloister.columns import Column, column_highs, column_lows, to_original, to_unit
+from cloister.columns import Column, column_highs, column_lows, to_unit
 from cloister.data.cells import Faults
 from cloister.data.source import Source
 from cloister.errors import ConfigError, DataError
 from cloister.numeric import FixedPoint
-from cloister.records import FloatArray, IntArray
+from cloister.records import Encoding, FloatArray, IntArray
 
 BATCH_ROWS = 1 << 16
 _BATCH_BYTES = 16 << 20
@@ -81,6 +81,8 @@ class Table:
         self._may_be_empty = may_be_empty
         self._check: TableCheck | None = None
         self._kept: list[FloatArray] | None = None
+        self._raw: list[FloatArray] | None = [] if source.read_once else None  # what cannot be read again
+        self._encoded: EncodedTable | None = None  # the last encoding serves many rounds
         self._id_cells: list[object] | None = None
         self._digest = b""  # of the raw values in order: every later reading must give the same
 
@@ -135,6 +137,8 @@ class Table:
             records += len(values)
             batches += 1
             digest.update(values.tobytes())
+            if self._raw is not None:
+                self._raw.append(values)
             if faults:
                 kept = None  # the table will be refused; only its faults are still counted
                 continue
@@ -171,16 +175,18 @@ class Table:
             yield self._encode(values)
 
     def raw_batches(self) -> Iterator[FloatArray]:
-        """Yield the records in original units, neither clipped nor rounded, for a fingerprint that recognises them.
-
-        A stream that can be read only once has already been read: its encoded records are mapped back instead.
-        """
+        """Yield the records in original units, neither clipped nor rounded, each time from the first record."""
         self.check()
-        if self._source.read_once:
-            for batch in self.batches():
-                yield to_original(batch, self._columns)
+        if self._raw is not None:
+            yield from self._raw
             return
         yield from self._read_again()
+
+    def encoded_by(self, encoding: Encoding) -> EncodedTable:
+        """Return the same records, encoded by another map from their values in original units."""
+        if self._encoded is None or self._encoded.encoding != encoding:
+            self._encoded = EncodedTable(self, encoding, keep=self._kept is not None)
+        return self._encoded
 
     def _read_again(self) -> Iterator[FloatArray]:
         """Yield the raw values again; raise, at the end at the latest, if they are not those that were checked."""
@@ -224,6 +230,40 @@ class Table:
         """Scale to [-1, 1], clip, and round to the grid, which includes -1 and 1."""
         unit = to_unit(values, self._columns)
         return np.ascontiguousarray(self._fixed_point.quantise(np.clip(unit, -1.0, 1.0, out=unit)))
+
+
+class EncodedTable:
+    """A table's records, encoded by another map than its columns' bounds.
+
+    Parameters
+    ----------
+    table, encoding
+        Whose records; the map from original units.
+    keep
+        Keep the encoded batches in memory; else the table is read and encoded again in each round.
+    """
+
+    def __init__(self, table: Table, encoding: Encoding, *, keep: bool) -> None:
+        self.encoding = encoding
+        self._table = table
+        self._kept = [encoding.encode(values) for values in table.raw_batches()] if keep else None
+
+    @property
+    def dimensions(self) -> int:
+        """The number of columns d."""
+        return self._table.dimensions
+
+    def check(self) -> TableCheck:
+        """Return what was found in the table."""
+        return self._table.check()
+
+    def batches(self) -> Iterator[FloatArray]:
+        """Yield C-contiguous (n_b, d) arrays on the grid; each call starts again from the first record."""
+        if self._kept is not None:
+            yield from self._kept
+            return
+        for values in self._table.raw_batches():
+            yield self.encoding.encode(values)
 
 
 def _join(arrays: list[FloatArray]) -> FloatArray:
