@@ -14,6 +14,9 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
@@ -122,6 +125,14 @@ def draw_family(name: str, records: int, number: int) -> tuple[int, FloatArray]:
     return k, draw(rng, k, labels)[rng.permutation(records)]
 
 
+@lru_cache(maxsize=1)
+def prepare(name: str, records: int, number: int) -> tuple[int, FloatArray, float]:
+    """Return a draw, and the loss without privacy on standardised data."""
+    k, points = draw_family(name, records, number)
+    standard = (points - points.mean(axis=0)) / points.std(axis=0)
+    return k, points, float(KMeans(k, n_init=10, random_state=0).fit(standard).inertia_)
+
+
 def widen(points: FloatArray, width: int, seed: int) -> tuple[Axis, ...]:
     """Return bounds so many times too wide, the records somewhere within."""
     low, high = points.min(axis=0), points.max(axis=0)
@@ -133,25 +144,24 @@ def widen(points: FloatArray, width: int, seed: int) -> tuple[Axis, ...]:
 
 def measure_cell(cell: Cell) -> Found:
     """Run once."""
-    k, points = draw_family(cell.family, cell.records, cell.draw)
+    k, points, floor = prepare(cell.family, cell.records, cell.draw)
     mean, deviation = points.mean(axis=0), points.std(axis=0)
     standard = (points - mean) / deviation
-    floor = KMeans(k, n_init=10, random_state=0).fit(standard).inertia_
-    plain = {
+    plain: dict[str, Any] = {
         "clusters": k,
         "dimensions": points.shape[1],
         "budget": Budget(epsilon=cell.epsilon, delta=paper_delta(cell.records)),
         "parties": 1,
         "placement": Aggregator(),
     }
-    seed = hash((cell.draw, cell.noise)) % 2**31
+    seed = 1000 * cell.draw + cell.noise
     if cell.width > 0:
-        settings: Settings = SpreadSettings(axes=widen(points, cell.width, seed), **plain)  # type: ignore[arg-type]
+        settings: Settings = SpreadSettings(axes=widen(points, cell.width, seed), **plain)
         finding = _run(settings, points, seed)
         assert finding.scale is not None
         centres = (finding.scale.to_original(finding.centres) - mean) / deviation
     else:
-        settings = Settings(**plain)  # type: ignore[arg-type]
+        settings = Settings(**plain)
         if cell.width == 0:
             low, high = np.full(points.shape[1], -CLIP), np.full(points.shape[1], CLIP)
             given = standard
@@ -183,23 +193,22 @@ def print_scaling(pool: Pool, *, draws: Sequence[int], noises: int) -> list[str]
         Cell(family=family, records=records, epsilon=epsilon, width=width, draw=draw, noise=noise)
         for family in FAMILIES
         for records in NUMBERS
-        for epsilon in EPSILONS
         for draw in draws
+        for epsilon in EPSILONS
         for noise in range(noises)
         for width in (0, *WIDTHS, *(-width for width in WIDTHS))
     ]
-    found = dict(zip(cells, pool.map(measure_cell, cells, together=9), strict=True))
-    print(f"{len(FAMILIES)} families, {len(draws)} draws, {noises} noises. A cell: geometric mean of the loss over that")
-    print("without privacy, with the bounds > with the spread.")
+    found = dict(zip(cells, pool.map(measure_cell, cells, together=9 * noises * len(EPSILONS)), strict=True))
+    print(f"{len(FAMILIES)} families, {len(draws)} draws, {noises} noises. A cell: geometric mean of the loss over")
+    print("that without privacy, with the bounds > with the spread.")
     for records in NUMBERS:
         print(f"\nn = {records:<9,}" + "".join(f"{f'epsilon {epsilon:g}':>18}" for epsilon in EPSILONS))
         for width in (0, *WIDTHS):
             texts = []
             for epsilon in EPSILONS:
                 chosen = [c for c in cells if (c.records, c.epsilon) == (records, epsilon)]
-                means = {
-                    w: np.exp(np.mean([np.log(found[c].ratio) for c in chosen if c.width == w])) for w in (width, -width)
-                }
+                logs = {w: [np.log(found[c].ratio) for c in chosen if c.width == w] for w in (width, -width)}
+                means = {w: float(np.exp(np.mean(of_width))) for w, of_width in logs.items()}
                 texts.append(f"{means[0]:.3f}" if not width else f"{means[-width]:.4g} > {means[width]:.4g}")
             print(f"{f'{width} x too wide' if width else 'right':<14}" + "".join(f"{text:>18}" for text in texts))
     return _print_bands(found)
@@ -209,7 +218,7 @@ def _print_bands(found: dict[Cell, Found]) -> list[str]:
     """Print the new loss over the right one by v; of families, as geometric means over draws and noises."""
     missed = []
     print("\nSpread over right, median (worst) of families and settings, by v:")
-    for least, most in zip(BANDS, BANDS[1:], strict=False):
+    for least, most in pairwise(BANDS):
         groups: dict[tuple[str, int, float, int], list[float]] = {}
         for cell, one in found.items():
             if cell.width <= 0 or not least <= one.signal < most:

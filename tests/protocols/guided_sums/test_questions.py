@@ -64,7 +64,9 @@ def check(family, unit, round_, question):
     assert query.l2_squared <= getattr(structs.asdict(question).get("question", question), "share", public.prices_most)
     rows = make_rows(public.dimensions)
     if family in lies.SPREAD:  # values in original units, cells that are missing among them
-        rows = np.vstack([np.full(rows.shape[1], np.nan), rows[:1] * [1e6], rows[1:] * np.where(rows[1:] > 0.9, np.nan, 1)])
+        rows = np.vstack(
+            [np.full(rows.shape[1], np.nan), rows[:1] * [1e6], rows[1:] * np.where(rows[1:] > 0.9, np.nan, 1)]
+        )
     with np.errstate(all="raise"):
         check_units(query, unit, rows)
     return True

@@ -144,9 +144,7 @@ class StatedScale(Struct, frozen=True, array_like=True, forbid_unknown_fields=Tr
         require(within, "a question's centres of columns", "within their bounds", "others")
         sound = bool(((spread == 0) | ((spread >= least) & (spread <= high - low))).all())
         require(sound, "a question's spreads", f"from {SPREAD_LEAST:g} to 1 of a column's width, or 0", "others")
-        return Scale(
-            axes=axes, centre=tuple(centre.tolist()), spread=tuple(spread.tolist()), grid=settings.fixed_point
-        )
+        return Scale(axes=axes, centre=tuple(centre.tolist()), spread=tuple(spread.tolist()), grid=settings.fixed_point)
 
     @classmethod
     def largest(cls, public: PublicValues) -> Self:

@@ -126,8 +126,8 @@ class Settings(GuidedSettings):
         return self.dimensions > DIRECT_DIMENSIONS
 
     def measure_signal(self, records: float) -> float:
-        """v = n mu / sqrt(d): the records over the noise in a histogram of each column that had the whole budget."""
-        return records * self.signal(BUDGET_UNITS) / self.dimensions**0.5
+        """Return v = n mu / sqrt(d): the records over the noise, had a histogram of each column the whole budget."""
+        return float(records * self.signal(BUDGET_UNITS) / self.dimensions**0.5)
 
     @property
     def grid_axes_most(self) -> int:

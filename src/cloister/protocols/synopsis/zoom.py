@@ -1,10 +1,9 @@
 """How each column spreads: histograms that zoom in on its values, and the scale that follows from them.
 
-Bounds are chosen without the records, so they may be far too wide, and how wide they are would decide how much a column
+Bounds are chosen without the records, so they may be far too wide, and their width would decide how much a column
 counts. So the scale is released: a few rounds find a window around nearly all values of each column (`Locate`), one
-counts them there (`Measure`), and their mean and deviation are the centre and the spread (:mod:`..guided_sums.scaling`).
-Where nobody knows bounds, a round before that finds how large values are (`Bounds`). Rounds whose noise would decide are
-idle, and cost nothing.
+counts them there (`Measure`), and their mean and deviation are the centre and the spread. Where nobody knows bounds, a
+round before that finds how large values are (`Bounds`). Rounds whose noise would decide are idle, and cost nothing.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from math import isqrt, log, sqrt
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cloister.protocols.guided_sums.postprocessing import estimate_counts
 from cloister.protocols.guided_sums.query import IDLE, Asking, PublicValues, pose
@@ -32,6 +32,8 @@ from cloister.protocols.synopsis.zoom_questions import (
 )
 from cloister.records import FloatArray, IntArray
 from cloister.wire import Array
+
+BoolArray = NDArray[np.bool_]
 
 _LEAST_SIGNAL = 12.0  # records over the noise in a bin: with less, the noise would decide
 _LOCATE_SIGNAL, _MEASURE_SIGNAL = 30.0, 60.0  # what shares are raised for, where records are few
@@ -105,8 +107,10 @@ def find_scale(settings: SpreadSettings, *, records: float) -> Asking[FoundScale
     return (yield from _measure(settings, windows, records=records))
 
 
-def _raise_share(settings: SpreadSettings, share: float, most: float, *, wanted: float, columns: int, records: float) -> int:
-    """Return a share that lets a column's records stand out from the noise of a bin by so much, if it may be that large."""
+def _raise_share(
+    settings: SpreadSettings, share: float, most: float, *, wanted: float, columns: int, records: float
+) -> int:
+    """Return a share with which a column's records are ``wanted`` times the noise in a bin, at most ``most``."""
     needed = columns * (wanted / (records * settings.signal(BUDGET_UNITS))) ** 2
     return int(max(share, min(most, needed)) * BUDGET_UNITS)
 
@@ -144,11 +148,11 @@ def find_windows(settings: SpreadSettings, *, records: float) -> Asking[Windows]
     )
 
 
-def _read_bounds(stands_out: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the outermost bins that hold records, and one more on each side; and whether there are any but that of 0."""
+def _read_bounds(stands_out: BoolArray) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Return the outermost bins that hold records, and one more on each side; and whether any but that of 0 does."""
     powers = 2.0 ** np.arange(LEAST_POWER, MOST_POWER + 1)
     edges = np.concatenate([-powers[::-1], powers])
-    found = np.delete(stands_out, len(powers) - 1, axis=1).any(axis=1)
+    found: BoolArray = np.delete(stands_out, len(powers) - 1, axis=1).any(axis=1)
     first = np.maximum(stands_out.argmax(axis=1) - 1, 0)
     last = np.minimum(stands_out.shape[1] - stands_out[:, ::-1].argmax(axis=1), stands_out.shape[1] - 1)
     return edges[first], edges[last + 1], found

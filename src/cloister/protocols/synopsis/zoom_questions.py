@@ -159,7 +159,7 @@ class Bounds(Binned, frozen=True, kw_only=True):
             found = np.where(values < 0, POWERS - 1 - powers, POWERS + 1 + powers)
             found[np.abs(values) < 2.0**LEAST_POWER] = POWERS
             found[np.isnan(values)] = -1
-            return found
+            return np.asarray(found, dtype=np.int64)
 
         return find
 
@@ -205,4 +205,3 @@ class ScaledOffsets(Scaled, frozen=True, kw_only=True):
 SCALED: dict[type[Question], type[Scaled]] = {
     kind.inner: kind for kind in (ScaledLengths, ScaledMoments, ScaledHistogram, ScaledOffsets)
 }
-
