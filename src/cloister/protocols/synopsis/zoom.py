@@ -152,7 +152,7 @@ def _read_bounds(stands_out: BoolArray) -> tuple[FloatArray, FloatArray, BoolArr
     """Return the outermost bins that hold records, and one more on each side; and whether any but that of 0 does."""
     powers = 2.0 ** np.arange(LEAST_POWER, MOST_POWER + 1)
     edges = np.concatenate([-powers[::-1], powers])
-    found: BoolArray = np.delete(stands_out, len(powers) - 1, axis=1).any(axis=1)
+    found = np.asarray(np.delete(stands_out, len(powers) - 1, axis=1).any(axis=1))
     first = np.maximum(stands_out.argmax(axis=1) - 1, 0)
     last = np.minimum(stands_out.shape[1] - stands_out[:, ::-1].argmax(axis=1), stands_out.shape[1] - 1)
     return edges[first], edges[last + 1], found
