@@ -26,6 +26,7 @@ LAYERS = {
     "compiled": 1,
     "numeric": 1,
     "columns": 2,
+    "refusals": 1,
     "field": 2,
     "joint_noise": 2,
     "lattice": 2,

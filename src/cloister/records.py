@@ -30,7 +30,7 @@ class Records(Protocol):
 
     @property
     def dimensions(self) -> int:
-        """The number of columns d."""
+        """The number of coordinates d."""
 
     def batches(self) -> Iterator[FloatArray]:
         """Yield C-contiguous (n_b, d) arrays; each call starts again from the first record."""
@@ -55,7 +55,7 @@ class ArrayRecords:
 
     @property
     def dimensions(self) -> int:
-        """The number of columns d."""
+        """The number of coordinates d."""
         return int(self._points.shape[1])
 
     def batches(self) -> Iterator[FloatArray]:

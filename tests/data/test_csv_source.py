@@ -55,8 +55,8 @@ def test_other_delimiters(tmp_path):
 
 def test_columns_are_matched_by_name_and_others_are_ignored(tmp_path):
     assert read(tmp_path, "id,age,x,bmi,y\na,1,b,2,c\n") == [[1, 2]]
-    assert read(tmp_path, "bmi,age\n2,1\n", match="name") == [[1, 2]]
-    message = refuse(tmp_path, "bmi,id,age\n2,9,1\n")
+    assert read(tmp_path, "bmi,age\n2,1\n") == [[1, 2]]
+    message = refuse(tmp_path, "bmi,id,age\n2,9,1\n", match="order")
     assert "order 'age', 'bmi'; found 'bmi', 'age'" in message
     assert 'match = "name"' in message
     with pytest.raises(ConfigError, match="match must be"):

@@ -55,6 +55,7 @@ class Chunks:
 
     label = "chunks"
     in_memory = False
+    read_once = False
     id_column = None
 
     def __init__(self, values, lengths):

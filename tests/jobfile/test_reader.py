@@ -46,7 +46,7 @@ def test_a_good_job_is_read_with_defaults() -> None:
         columns=(Column(name="age", low=18, high=95), Column(name="body mass", low=14, high=60.5)),
         parties=(JobParty(name="north"), JobParty(name="harbour")),
     )
-    assert job.data == DataOptions(match="order", max_records=None)
+    assert job.data == DataOptions(match="name", max_records=None)
     assert job.budget is None
 
 

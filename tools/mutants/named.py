@@ -624,9 +624,9 @@ NAMED: tuple[Named, ...] = (
     ),
     Named(
         "a centre's noise is halved on its way to the result",
-        "columns",
-        "(column_highs(columns) - column_lows(columns)) / 2",
-        "(column_highs(columns) - column_lows(columns)) / 4",
+        "columns/coordinates",
+        "return scaled / (unit_ends(axes) - unit_starts(axes))",
+        "return scaled / (unit_ends(axes) - unit_starts(axes)) / 2",
         ("tests/test_columns.py",),
     ),
     Named(

@@ -152,7 +152,7 @@ def _simulate(
     drawn: list[FloatArray] = []
 
     def keep_some(tables: Sequence[Table]) -> None:
-        drawn.append(to_original(AllRecords(tables).sample(_MOST_DRAWN), setup.job.columns))
+        drawn.append(to_original(AllRecords(tables).sample(_MOST_DRAWN), setup.job.coordinates))
 
     ledgers: dict[str, LedgerSession] = {}
     with tell_if_stopped(ledgers, errors), show_progress(errors, quiet=quiet) as on_progress:

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from cloister.columns import Column, parse_bounds, require_distinct
+from cloister.columns import Column, Coordinate, parse_bounds, require_distinct
 from cloister.data.cells import Faults
 from cloister.data.csv_source import CsvSource
 from cloister.data.source import ArraySource, FrameSource, Match, Source
 from cloister.data.table import BATCH_ROWS, MEMORY_BUDGET_BYTES, Table
 from cloister.errors import ConfigError, DataError
 from cloister.numeric import FixedPoint
+from cloister.records import FloatArray
 
 
 def open_table(
@@ -23,9 +24,10 @@ def open_table(
     columns: Sequence[Column] | None = None,
     *,
     bounds: Mapping[str, Any] | None = None,
+    coordinates: Sequence[Coordinate] | None = None,
     fixed_point: FixedPoint = FixedPoint(),  # noqa: B008 (frozen)
     batch_rows: int | None = None,
-    match: Match = "order",
+    match: Match = "name",
     delimiter: str | None = None,
     id_column: str | None = None,
     memory_budget_bytes: int = MEMORY_BUDGET_BYTES,
@@ -46,12 +48,14 @@ def open_table(
         names, so it must have exactly these columns.
     bounds
         The same as a mapping from names to ``(low, high)``, instead of ``columns``. One of the two is required.
+    coordinates
+        Of a job with more columns than these: those of these columns, which know the greatest weight of all.
     fixed_point
         The grid that records are rounded to.
     batch_rows
         Rows in a batch; by default 65,536, or fewer where these would take more than 16 MiB.
     match
-        ``"order"``: the job's columns must stand in the table in the job's order. ``"name"``: in any order.
+        ``"name"``: the job's columns stand anywhere in the table. ``"order"``: in the job's order, too.
     delimiter
         Of a CSV file; by default a comma, or a tab for ``.tsv``.
     id_column
@@ -83,11 +87,22 @@ def open_table(
     return Table(
         chosen,
         columns,
+        coordinates=coordinates,
         fixed_point=fixed_point,
         batch_rows=batch_rows,
         memory_budget_bytes=memory_budget_bytes,
         may_be_empty=may_be_empty,
     )
+
+
+def open_points(
+    points: FloatArray, coordinates: Sequence[Coordinate], *, fixed_point: FixedPoint, label: str | None = None
+) -> Table:
+    """Return made-up records, given as coordinates in original units, (n, d), as a table that has been checked."""
+    columns = [Column(name=axis.name, low=axis.low, high=axis.high) for axis in coordinates]
+    table = open_table(points, columns, coordinates=coordinates, fixed_point=fixed_point, label=label)
+    table.check()
+    return table
 
 
 def read_ids(source: Any, id_column: str, *, label: str | None = None) -> list[object]:

@@ -49,7 +49,7 @@ def find_columns(header: Sequence[Any], columns: Sequence[Column], match: Match,
     Only the job's own names are ever shown: the first line of a file may be a record.
     """
     if match not in ("order", "name"):
-        raise ConfigError(f'match must be "order" or "name"; got {match!r}. Use match = "order".')
+        raise ConfigError(f'match must be "order" or "name"; got {match!r}. Use match = "name".')
     names = [column.name for column in columns]
     counts = Counter(name for name in header if isinstance(name, str))
     missing = [name for name in names if not counts[name]]

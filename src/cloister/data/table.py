@@ -13,7 +13,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cloister.columns import Column, column_highs, column_lows, to_unit
+from cloister.columns import (
+    UNKNOWN_LEVEL,
+    Column,
+    Coordinate,
+    clip_unit,
+    list_coordinates,
+    spread_levels,
+    to_unit,
+)
 from cloister.data.cells import Faults
 from cloister.data.source import Source
 from cloister.errors import ConfigError, DataError
@@ -32,7 +40,7 @@ class TableCheck:
     records: int
     """The number of records."""
     clipped: tuple[int, ...]
-    """For each column, the number of cells outside the public bounds."""
+    """For each column, the number of cells outside the public bounds, or that are none of the public levels."""
     batches: int
     """The number of batches of one pass."""
 
@@ -48,6 +56,8 @@ class Table:
         Where the raw values come from.
     columns
         The job's columns.
+    coordinates
+        Those of these columns in the job; by default those of a job with these columns only.
     fixed_point
         The grid.
     batch_rows
@@ -64,6 +74,7 @@ class Table:
         source: Source,
         columns: Sequence[Column],
         *,
+        coordinates: Sequence[Coordinate] | None = None,
         fixed_point: FixedPoint,
         batch_rows: int | None = None,
         memory_budget_bytes: int = MEMORY_BUDGET_BYTES,
@@ -75,13 +86,14 @@ class Table:
             raise ConfigError(f"memory_budget_bytes must not be negative; got {memory_budget_bytes}. Use 0 to stream.")
         self._source = source
         self._columns = tuple(columns)
+        self._coordinates = list_coordinates(columns) if coordinates is None else tuple(coordinates)
         self._fixed_point = fixed_point
-        self._batch_rows = batch_rows or max(1, min(BATCH_ROWS, _BATCH_BYTES // (8 * len(columns))))
+        self._batch_rows = batch_rows or max(1, min(BATCH_ROWS, _BATCH_BYTES // (8 * len(self._coordinates))))
         self._memory_budget_bytes = memory_budget_bytes
         self._may_be_empty = may_be_empty
         self._check: TableCheck | None = None
         self._kept: list[FloatArray] | None = None
-        self._raw: list[FloatArray] | None = [] if source.read_once else None  # what cannot be read again
+        self._kept_raw: list[FloatArray] = []  # of a stream, which cannot be read again
         self._encoded: EncodedTable | None = None  # the last encoding serves many rounds
         self._id_cells: list[object] | None = None
         self._digest = b""  # of the raw values in order: every later reading must give the same
@@ -92,9 +104,14 @@ class Table:
         return self._columns
 
     @property
+    def coordinates(self) -> tuple[Coordinate, ...]:
+        """What the batches hold."""
+        return self._coordinates
+
+    @property
     def dimensions(self) -> int:
-        """The number of columns d."""
-        return len(self._columns)
+        """The number of coordinates d."""
+        return len(self._coordinates)
 
     @property
     def fixed_point(self) -> FixedPoint:
@@ -129,7 +146,7 @@ class Table:
             return self._check
         faults = Faults(self._columns)
         records = batches = kept_bytes = 0
-        clipped = np.zeros(self.dimensions, dtype=np.int64)
+        clipped = np.zeros(len(self._columns), dtype=np.int64)
         kept: list[FloatArray] | None = []
         id_cells: list[object] | None = None if self._source.id_column is None else []
         digest = hashlib.blake2b()
@@ -137,12 +154,12 @@ class Table:
             records += len(values)
             batches += 1
             digest.update(values.tobytes())
-            if self._raw is not None:
-                self._raw.append(values)
             if faults:
                 kept = None  # the table will be refused; only its faults are still counted
                 continue
             clipped += self._count_outside(values)
+            if self._source.read_once:
+                self._kept_raw.append(values)
             kept_bytes += values.nbytes
             if kept is not None and (self._source.in_memory or kept_bytes <= self._memory_budget_bytes):
                 kept.append(self._encode(values))
@@ -175,10 +192,10 @@ class Table:
             yield self._encode(values)
 
     def raw_batches(self) -> Iterator[FloatArray]:
-        """Yield the records in original units, neither clipped nor rounded, each time from the first record."""
+        """Yield the values of the columns, (n_b, columns), neither clipped nor rounded: what `spread_levels` takes."""
         self.check()
-        if self._raw is not None:
-            yield from self._raw
+        if self._source.read_once:
+            yield from self._kept_raw
             return
         yield from self._read_again()
 
@@ -221,15 +238,19 @@ class Table:
             yield _join(waiting)
 
     def _count_outside(self, values: FloatArray) -> IntArray:
-        """Count the cells of each column outside the public bounds."""
-        outside = (values < column_lows(self._columns)) | (values > column_highs(self._columns))
-        counts: IntArray = outside.sum(axis=0, dtype=np.int64)
+        """Count the cells of each column outside the public bounds or levels."""
+        counts: IntArray = np.zeros(len(self._columns), dtype=np.int64)
+        for place, (column, cells) in enumerate(zip(self._columns, values.T, strict=True)):
+            if column.kind == "category":
+                counts[place] = np.count_nonzero(cells == UNKNOWN_LEVEL)
+            else:
+                counts[place] = np.count_nonzero((cells < column.low) | (cells > column.high))
         return counts
 
     def _encode(self, values: FloatArray) -> FloatArray:
-        """Scale to [-1, 1], clip, and round to the grid, which includes -1 and 1."""
-        unit = to_unit(values, self._columns)
-        return np.ascontiguousarray(self._fixed_point.quantise(np.clip(unit, -1.0, 1.0, out=unit)))
+        """Scale coordinates to [-1, 1], clip them, and round to the grid, which includes -1 and 1."""
+        unit = to_unit(spread_levels(values, self._columns), self._coordinates)
+        return np.ascontiguousarray(self._fixed_point.quantise(clip_unit(unit, self._coordinates)))
 
 
 class EncodedTable:
@@ -246,11 +267,11 @@ class EncodedTable:
     def __init__(self, table: Table, encoding: Encoding, *, keep: bool) -> None:
         self.encoding = encoding
         self._table = table
-        self._kept = [encoding.encode(values) for values in table.raw_batches()] if keep else None
+        self._kept = list(self._read()) if keep else None
 
     @property
     def dimensions(self) -> int:
-        """The number of columns d."""
+        """The number of coordinates d."""
         return self._table.dimensions
 
     def check(self) -> TableCheck:
@@ -261,9 +282,12 @@ class EncodedTable:
         """Yield C-contiguous (n_b, d) arrays on the grid; each call starts again from the first record."""
         if self._kept is not None:
             yield from self._kept
-            return
+        else:
+            yield from self._read()
+
+    def _read(self) -> Iterator[FloatArray]:
         for values in self._table.raw_batches():
-            yield self.encoding.encode(values)
+            yield self.encoding.encode(spread_levels(values, self._table.columns))
 
 
 def _join(arrays: list[FloatArray]) -> FloatArray:

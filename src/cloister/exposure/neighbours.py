@@ -81,7 +81,7 @@ class Neighbours:
 
 def _draw_rows(job: Job, rows: int, stream: Stream) -> FloatArray:
     """Whole records, uniform over the domain."""
-    return job.to_original(2 * stream.uniform(rows, len(job.columns)) - 1)
+    return job.to_original(2 * stream.uniform(rows, job.dimensions) - 1)
 
 
 def _split_rows(job: Job, stream: Stream) -> tuple[Tables, Tables]:

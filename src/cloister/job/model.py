@@ -10,11 +10,10 @@ Every `Job` that exists is valid: all rules are checked when one is made, whethe
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
@@ -22,7 +21,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from cloister.columns import Column, scale_to_original, to_original, to_unit
+from cloister.columns import Column, Coordinate, list_coordinates, scale_to_original, to_original, to_unit
 from cloister.job.options import Options, join_or, known_options, make_options
 from cloister.job.people import (
     JobCoordinator,
@@ -36,7 +35,6 @@ from cloister.job.refusals import (
     KeyPath,
     check_fields,
     check_integer,
-    check_number,
     check_text,
     refuse,
     show_value,
@@ -50,6 +48,11 @@ MAX_RECORDS = 2**31
 MAX_COUNT = 2**53
 _JOB_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _ALWAYS_TAKEN = frozenset({"match", "max_records"})
+_NOT_AGREED = frozenset({"match", "server"})
+"""Keys of ``[data]`` about how a party reads its own table, and where a file is: they change nothing for the others."""
+
+
+_FIRST_KEYS = ("match", "max_records", "records", "server", "id", "id_form", "id_trim", "id_ignore_case", "aligned")
 
 
 class DataOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -58,7 +61,7 @@ class DataOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     Attributes
     ----------
     match
-        Whether the columns must be in the job's order or are found by name.
+        Whether columns are found by name, or must be in the job's order, too.
     max_records
         A public cap on the records of one party. It bounds the sums, so that a small ring is known to suffice.
     records
@@ -72,7 +75,7 @@ class DataOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         The tables already hold the same records in the same order.
     """
 
-    match: Literal["order", "name"] = "order"
+    match: Literal["order", "name"] = "name"
     max_records: Annotated[int, Meta(ge=1, le=MAX_RECORDS)] | None = None
     records: Annotated[int, Meta(ge=1, le=MAX_COUNT)] | None = None
     server: Annotated[str, Meta(max_length=1000)] | None = None
@@ -121,7 +124,7 @@ class Job:
     choose_k
         ``clusters.choose_k``: let the protocol choose the number of clusters, at most ``k``.
     columns
-        The columns with their public bounds, in the order of the centres.
+        What the tables have: the columns with their public bounds or levels. `coordinates` are what is clustered.
     parties
         At least two, with different names.
     protocol, data, budget, coordinator
@@ -167,17 +170,33 @@ class Job:
         columns = {column.name: column for column in self.columns}
         return tuple(columns[name] for name in party.columns or ())
 
+    @cached_property
+    def coordinates(self) -> tuple[Coordinate, ...]:
+        """What is clustered, in the order of the centres: numbers, dates, and the levels of categories."""
+        return list_coordinates(self.columns)
+
+    @property
+    def dimensions(self) -> int:
+        """The number of coordinates d."""
+        return len(self.coordinates)
+
+    def find_coordinates(self, party: JobParty) -> tuple[Coordinate, ...]:
+        """Return the coordinates of a party's columns, in their order."""
+        places = {column.name: i for i, column in enumerate(self.columns)}
+        wanted = [places[column.name] for column in self.find_columns(party)]
+        return tuple(axis for place in wanted for axis in self.coordinates if axis.column == place)
+
     def to_unit(self, points: FloatArray) -> FloatArray:
         """Map points from original units to [-1, 1]^d."""
-        return to_unit(points, self.columns)
+        return to_unit(points, self.coordinates)
 
     def to_original(self, points: FloatArray) -> FloatArray:
         """Map points from [-1, 1]^d to original units."""
-        return to_original(points, self.columns)
+        return to_original(points, self.coordinates)
 
     def scale_to_original(self, lengths: FloatArray) -> FloatArray:
-        """Map lengths along the columns of [-1, 1]^d to original units."""
-        return scale_to_original(lengths, self.columns)
+        """Map lengths along the coordinates of [-1, 1]^d to original units."""
+        return scale_to_original(lengths, self.coordinates)
 
     @cached_property
     def digest(self) -> bytes:
@@ -186,15 +205,26 @@ class Job:
             "name": self.name,
             "k": self.k,
             "choose_k": self.choose_k,
-            "columns": [asdict(column) for column in self.columns],
+            "columns": [column.list_agreed() for column in self.columns],
             "parties": [list_agreed(party) for party in self.parties],
             "protocol": self.protocol,
-            "data": msgspec.structs.replace(self.data, server=None),
+            "data": _list_agreed(self.data),
             "budget": self.budget,
         }
         if self.coordinator.identity is not None:
             agreed["coordinator"] = self.coordinator.identity
         return hashlib.sha256(msgspec.msgpack.encode(agreed, order="sorted")).digest()
+
+
+def _list_agreed(data: DataOptions) -> dict[str, object]:
+    """Return what is agreed on of ``[data]``. Keys of the first version always stand there, so that digests stay."""
+    first = DataOptions(match="order")
+    agreed: dict[str, object] = {key: getattr(first, key) for key in _FIRST_KEYS}
+    for key in data.__struct_fields__:
+        value = getattr(data, key)
+        if key not in _NOT_AGREED and (key in _FIRST_KEYS or value != getattr(first, key)):
+            agreed[key] = value
+    return agreed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -288,18 +318,6 @@ def _check_alignments(setup: Setup) -> None:
         refuse(("data", "id"), "be given with alignments", "none", what_to_do)
 
 
-def check_bounds(path: KeyPath, low: object, high: object) -> None:
-    """Refuse public bounds of one column that are not two finite numbers with low < high."""
-    low_number, high_number = check_number((*path, "low"), low), check_number((*path, "high"), high)
-    if low_number == high_number:
-        refuse((*path, "high"), "be greater than low", f"low = high = {show_value(low)}", "Widen the bounds.")
-    if low_number > high_number:
-        got = f"low = {show_value(low)}, high = {show_value(high)}"
-        refuse((*path, "high"), "be greater than low", got, "Swap them.")
-    if not math.isfinite(high_number - low_number):
-        refuse(path, "have bounds whose difference is a finite double", "bounds too far apart", "Narrow them.")
-
-
 def _check_columns(columns: Sequence[Column]) -> None:
     if not columns:
         refuse(("columns",), "have at least one column", "none", "Write: age = { low = 18, high = 95 }")
@@ -315,9 +333,9 @@ def _check_facts(job: Job) -> None:
     facts, protocol = job.protocol.facts, job.protocol.name
     key, least = ("k_max", 2) if job.choose_k else ("k", facts.clusters_least)
     check_integer(("clusters", key), job.k, least, facts.clusters_most)
-    if len(job.columns) > facts.dimensions_most:
-        must = f"be at most {facts.dimensions_most} with the protocol {protocol}"
-        refuse(("columns",), must, str(len(job.columns)))
+    if job.dimensions > facts.dimensions_most:
+        must = f"have at most {facts.dimensions_most} coordinates with the protocol {protocol}"
+        refuse(("columns",), must, f"{job.dimensions}", "A category has one for each of its levels.")
     if job.choose_k and not facts.chooses_k:
         takers = [name for name, options in known_options().items() if options.facts.chooses_k]
         _refuse_section(("clusters", "choose_k"), takers, protocol)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from cloister.columns import refuse_missing_bounds
 from cloister.errors import ConfigError
 from cloister.job import Job, OwnSide, Policy, Setup, check_policy, find_policy
 from cloister.job.refusals import KeyedConfigError, KeyPath, check_choice, refuse, show_value
@@ -29,7 +30,6 @@ from cloister.jobfile.sections import (
     read_own_side,
     read_parties,
     read_protocol,
-    refuse_missing_bounds,
 )
 from cloister.privacy.ledger import default_ledger
 from cloister.runtime import NETWORKS

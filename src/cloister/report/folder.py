@@ -171,9 +171,9 @@ def _list_arrays(result: Result) -> dict[str, NDArray[Any]]:
     """Return what centres.npz holds: the centres in original units, and the columns' names and bounds."""
     return {
         "centres": result.centres,
-        "columns": np.array([column.name for column in result.columns]),
-        "low": column_lows(result.columns),
-        "high": column_highs(result.columns),
+        "columns": np.array([axis.name for axis in result.coordinates]),
+        "low": column_lows(result.coordinates),
+        "high": column_highs(result.coordinates),
     }
 
 

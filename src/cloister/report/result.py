@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-from cloister.columns import Column, column_highs, column_lows
+from cloister.columns import Column, Coordinate, column_highs, column_lows, list_coordinates
 from cloister.errors import ConfigError
 from cloister.privacy.card import PrivacyCard
 from cloister.report.sizes import Sizes
@@ -181,7 +181,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
     between
         The run between organisations; None of a simulation.
     columns
-        Names and public bounds, in the order of the centres' columns.
+        What the tables have, with public bounds or levels.
     centres
         (k, d), in original units.
     centre_noise
@@ -257,9 +257,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
         centres = np.array(self.centres, dtype=np.float64, order="C")  # a copy: a result does not change
         centres.setflags(write=False)
         msgspec.structs.force_setattr(self, "centres", centres)
-        if centres.ndim != 2 or centres.shape[0] < 1 or centres.shape[1] != len(self.columns):
+        if centres.ndim != 2 or centres.shape[0] < 1 or centres.shape[1] != len(self.coordinates):
             raise ConfigError(
-                f"centres must have k rows and one column for each of the {len(self.columns)} columns; "
+                f"centres must have k rows and one column for each of the {len(self.coordinates)} coordinates; "
                 f"got shape {centres.shape}."
             )
         if not np.isfinite(centres).all():
@@ -277,6 +277,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
                 raise ConfigError("transcript_sha256 must be 64 lower-case hexadecimal digits; got something else.")
 
     @property
+    def coordinates(self) -> tuple[Coordinate, ...]:
+        """What was clustered, in the order of the centres: numbers, dates, and the levels of categories."""
+        return list_coordinates(self.columns)
+
+    @property
     def k(self) -> int:
         """The number of clusters."""
         return int(self.centres.shape[0])
@@ -286,7 +291,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
         """Which coordinates of the centres have noise of a tenth of their column's range or more, (k, d)."""
         if self.centre_noise is None:
             return np.zeros(self.centres.shape, dtype=bool)
-        ranges = column_highs(self.columns) - column_lows(self.columns)
+        ranges = column_highs(self.coordinates) - column_lows(self.coordinates)
         found: np.ndarray[Any, np.dtype[np.bool_]] = self.centre_noise >= _MOSTLY_NOISE * ranges
         return found
 
@@ -347,7 +352,7 @@ def _name_numbers(result: Result) -> Iterator[tuple[str, float | None]]:
 def _check_codebooks(result: Result) -> None:
     """Refuse cells of columns that are not the result's or occur twice, and numbers outside [-1, 1]."""
     held = [name for book in result.codebooks for name in book.columns]
-    if len(set(held)) != len(held) or not set(held) <= {column.name for column in result.columns}:
+    if len(set(held)) != len(held) or not set(held) <= {axis.name for axis in result.coordinates}:
         raise ConfigError("codebooks must cover columns of the result, each at most once; they do not.")
     if prod(len(book.cells) for book in result.codebooks) > _CELLS_MOST:
         raise ConfigError(f"codebooks must have at most {_CELLS_MOST} joint cells; they have more.")
@@ -379,6 +384,7 @@ def encode_result(result: Result) -> bytes:
     # A loss is an exact statistic of all records: to publish it would break a promise of differential privacy.
     told = result if result.card is None else msgspec.structs.replace(result, evaluation=None)
     fields = msgspec.to_builtins(told, enc_hook=lambda rows: rows.tolist())
+    fields["columns"] = [column.list_agreed() for column in result.columns]
     head = {"schema": SCHEMA, "name": result.name, "protocol": result.protocol, "k": result.k}
     return msgspec.json.format(msgspec.json.encode(head | fields), indent=2) + b"\n"
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.crypto import Identity, make_entropy
-from cloister.data import Table, open_table
+from cloister.data import Table, open_points
 from cloister.errors import ConfigError, LocalProtocolError
 from cloister.job import COORDINATOR, Job, Setup
 from cloister.job.refusals import check_choice
@@ -154,7 +154,7 @@ def label_records(
         raise ConfigError("the job's [columns] and their bounds must be the result's; got others.")
     if job.k != result.k:
         raise ConfigError(f"clusters.k must be the result's, {result.k}; got {job.k}.")
-    order = [[column.name for column in result.columns].index(column.name) for column in job.columns]
+    order = [[axis.name for axis in result.coordinates].index(axis.name) for axis in job.coordinates]
     finding = Finding(
         centres=job.to_unit(np.ascontiguousarray(result.centres[:, order])),
         rounds=result.rounds,
@@ -328,15 +328,15 @@ class Simulation:
         job = self.setup.job
         if job.protocol.facts.split == "rows":
             return [table.table for table in self.tables.values() if table.table is not None]
-        joined = np.empty((self.public.records or 0, len(job.columns)))
-        positions = {column.name: i for i, column in enumerate(job.columns)}
+        joined = np.empty((self.public.records or 0, job.dimensions))
+        positions = {axis.name: i for i, axis in enumerate(job.coordinates)}
         for party in job.parties:
-            held = [positions[column.name] for column in job.find_columns(party)]
+            held = [positions[axis.name] for axis in job.find_coordinates(party)]
             if held:
                 joined[:, held] = np.concatenate(list(self.inputs[party.name].records.batches()))
         grid = job.protocol.grid
         label = "the columns of all parties"
-        return [open_table(job.to_original(joined), job.columns, fixed_point=grid, label=label)]
+        return [open_points(job.to_original(joined), job.coordinates, fixed_point=grid, label=label)]
 
     def _seat(self, number: int, session: bytes, prefix: str = "") -> Seat:
         return Seat(

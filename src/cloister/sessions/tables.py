@@ -95,6 +95,7 @@ def _open_own_table(setup: Setup, party: JobParty, sources: Mapping[str, object]
     table = open_table(
         source,
         columns,
+        coordinates=job.find_coordinates(party),
         fixed_point=job.protocol.grid,
         match=job.data.match,
         id_column=job.data.id,

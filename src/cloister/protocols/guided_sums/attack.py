@@ -125,7 +125,7 @@ class GuidedSessions:
         harmless = np.repeat(find_middle(job)[None, :], count_harmless(settings), axis=0)
         self._others: list[Records] = [make_table(job, harmless) for _ in job.parties[1:]]
         if settings.client_level:  # a party without records is one that is not there
-            without: Records = ArrayRecords(np.zeros((0, len(job.columns))))
+            without: Records = ArrayRecords(np.zeros((0, job.dimensions)))
             present = make_table(job, rows)
         else:
             without = make_table(job, harmless)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -167,7 +166,7 @@ def agree_on_sums(job: Job, settings: Settings, directory: tuple[bytes, ...]) ->
         colluding_max=options.resolve_colluding_max(parties),
         max_records=job.data.max_records or MAX_RECORDS,
         ring_bits=options.ring,
-        context=json.dumps([asdict(column) for column in job.columns]),
+        context=json.dumps([column.list_agreed() for column in job.columns]),
     )
 
 

@@ -73,7 +73,7 @@ def make_settings(job: Job) -> Settings:
         raise ConfigError(f"the protocol must be {SYNOPSIS} to have its settings; got {options.name}.")
     return Settings(
         clusters=job.k,
-        dimensions=len(job.columns),
+        dimensions=job.dimensions,
         budget=job.budget,
         parties=len(job.parties),
         records=job.data.records,
