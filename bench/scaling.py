@@ -22,6 +22,7 @@ import numpy as np
 from sklearn.cluster import KMeans
 
 from bench.harness import Pool, conclude, open_pool, paper_delta
+from cloister.columns import Coordinate
 from cloister.crypto import Stream
 from cloister.kmeans import cluster_sums
 from cloister.numeric import FixedPoint
@@ -29,7 +30,6 @@ from cloister.privacy.placement import Aggregator
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget
 from cloister.protocols.guided_sums.algorithm import GuidedFinding, rehearse
-from cloister.protocols.guided_sums.scaling import Axis
 from cloister.protocols.synopsis.pipeline import run_synopsis
 from cloister.protocols.synopsis.settings import SIGNAL_GOOD, Settings, SpreadSettings
 from cloister.records import ArrayRecords, FloatArray
@@ -133,13 +133,13 @@ def prepare(name: str, records: int, number: int) -> tuple[int, FloatArray, floa
     return k, points, float(KMeans(k, n_init=10, random_state=0).fit(standard).inertia_)
 
 
-def widen(points: FloatArray, width: int, seed: int) -> tuple[Axis, ...]:
+def widen(points: FloatArray, width: int, seed: int) -> tuple[Coordinate, ...]:
     """Return bounds so many times too wide, the records somewhere within."""
     low, high = points.min(axis=0), points.max(axis=0)
     below = np.random.default_rng(seed).uniform(size=points.shape[1])
     more = (width - 1) * (high - low)
     ends = zip(low - below * more, high + (1 - below) * more, strict=True)
-    return tuple(Axis(low=float(start), high=float(end)) for start, end in ends)
+    return tuple(Coordinate(name="x", low=float(start), high=float(end)) for start, end in ends)
 
 
 def measure_cell(cell: Cell) -> Found:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from cloister.crypto import Stream
-from cloister.data import Table
+from cloister.data import EncodedTable, Table
 from cloister.kmeans import cluster_sums, lloyd, weighted_kmeans
 from cloister.records import FloatArray
 from cloister.report.result import Evaluation
@@ -20,7 +20,7 @@ _REFERENCE_ITERATIONS = 50
 class AllRecords:
     """The records of all tables, in batches."""
 
-    def __init__(self, tables: Sequence[Table]) -> None:
+    def __init__(self, tables: Sequence[Table | EncodedTable]) -> None:
         self._tables = tables
 
     @property
@@ -48,7 +48,7 @@ class AllRecords:
         return np.concatenate(chosen)
 
 
-def evaluate_centres(tables: Sequence[Table], centres: FloatArray) -> Evaluation | None:
+def evaluate_centres(tables: Sequence[Table | EncodedTable], centres: FloatArray) -> Evaluation | None:
     """Compare centres with k-means on one joint table: best of ten k-means++ starts on a sample, then Lloyd on all.
 
     Return None if no table holds a record: there is no loss then.

@@ -46,11 +46,11 @@ class Prediction:
 
     def labels(self) -> Iterator[NDArray[np.int32]]:
         """Yield labels in batches, in the order of the records; a label is a row of the result's centres."""
-        from cloister.kmeans import nearest  # noqa: PLC0415 (numba takes a second to load)
+        from cloister.kmeans import fill_from_centres, nearest  # noqa: PLC0415 (numba takes a second to load)
 
-        centres = to_unit(self.result.centres, self.result.columns)
+        centres = to_unit(self.result.centres, self.result.coordinates)
         for points in self.table.batches():
-            yield nearest(points, centres).labels
+            yield nearest(fill_from_centres(points, centres), centres).labels
 
 
 def predict(result: Result, source: Any) -> Prediction:
@@ -74,7 +74,7 @@ def predict(result: Result, source: Any) -> Prediction:
         If the table does not hold the result's columns as numbers.
     """
     grid = FixedPoint(result.fractional_bits)
-    table = open_table(source, result.columns, fixed_point=grid, match="name")
+    table = open_table(source, result.columns, coordinates=result.coordinates, fixed_point=grid, match="name")
     check = table.check()
     return Prediction(result=result, table=table, records=check.records, clipped=check.clipped)
 

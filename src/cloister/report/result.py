@@ -15,8 +15,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-from cloister.columns import Column, Coordinate, column_highs, column_lows, list_coordinates
+from cloister.columns import Column, Coordinate, Scale, column_highs, column_lows, list_coordinates
 from cloister.errors import ConfigError
+from cloister.numeric import FixedPoint
 from cloister.privacy.card import PrivacyCard
 from cloister.report.sizes import Sizes
 
@@ -29,6 +30,7 @@ __all__ = [
     "NetworkTime",
     "PartyTraffic",
     "Result",
+    "Spread",
     "TakingPart",
 ]
 
@@ -133,6 +135,16 @@ class CellBook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     cells: tuple[tuple[float, ...], ...]
 
 
+class Spread(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What scaled the columns: a centre and a spread that were released, in original units, one for each coordinate.
+
+    A spread of 0 marks a column that did not count.
+    """
+
+    centre: tuple[float, ...]
+    spread: tuple[float, ...]
+
+
 class NetworkTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The time that the messages would have taken, by a network model."""
 
@@ -217,6 +229,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
         What else the reader must know.
     card
         What is promised and what it cost, if the protocol is differentially private.
+    scale
+        What scaled the columns, if a spread was released; None: their bounds did.
     codebooks
         The cells of each party whose columns were encrypted, if columns are split.
 
@@ -251,6 +265,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
     centre_noise: np.ndarray[Any, np.dtype[np.float64]] | None = None
     curve: tuple[KChoice, ...] = ()
     variant: str = ""
+    scale: Spread | None = None
     codebooks: tuple[CellBook, ...] = ()
 
     def __post_init__(self) -> None:
@@ -279,7 +294,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
     @property
     def coordinates(self) -> tuple[Coordinate, ...]:
         """What was clustered, in the order of the centres: numbers, dates, and the levels of categories."""
-        return list_coordinates(self.columns)
+        plain = list_coordinates(self.columns)
+        return plain if self.scale is None else find_scale(plain, self.scale, self.fractional_bits).coordinates
 
     @property
     def k(self) -> int:
@@ -309,6 +325,15 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
     def messages_total(self) -> int:
         """All messages, in both directions."""
         return sum(party.messages_sent + party.messages_received for party in self.parties)
+
+
+def find_scale(axes: tuple[Coordinate, ...], spread: Spread, fractional_bits: int) -> Scale:
+    """Return the map that a spread stands for."""
+    if not len(spread.centre) == len(spread.spread) == len(axes):
+        raise ConfigError(f"scale must have a centre and a spread for each of the {len(axes)} coordinates; it has not.")
+    if not (np.isfinite(spread.centre).all() and np.isfinite(spread.spread).all() and min(spread.spread) >= 0):
+        raise ConfigError("scale must be finite, and spreads at least 0; some numbers are not.")
+    return Scale(axes=axes, centre=spread.centre, spread=spread.spread, grid=FixedPoint(fractional_bits))
 
 
 def _check_noise(result: Result) -> None:

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 from msgspec import structs
 
+from cloister.columns import Column, list_coordinates
 from cloister.crypto import SeededEntropy, Stream
 from cloister.crypto.sealing import seal_keyed
 from cloister.privacy.units import Budget, Unit
@@ -15,7 +16,6 @@ from cloister.protocols.feddp.options import ExtraSteps, FeddpKnobs
 from cloister.protocols.feddp.pipeline import bind_server
 from cloister.protocols.feddp.settings import FeddpSettings
 from cloister.protocols.guided_sums.query import PublicValues
-from cloister.protocols.guided_sums.scaling import Axis
 from cloister.protocols.guided_sums.settings import UNITS
 from cloister.protocols.guided_sums.statements import Forms, Stated, Statements
 from cloister.protocols.synopsis.pipeline import run_synopsis
@@ -33,8 +33,9 @@ FEDDP = {
     "moved": {"options": ExtraSteps.algorithm_5(weight_min=0.2, sigma_max=1e-3)},
     "published": {"variant": "published", "records": 80, "lloyd_steps": 1},
 }
-SPREAD = {"spread": (2, (Axis(low=-1.0, high=1.0), Axis(low=-9.0, high=50.0, weight=0.5)))}
-SPREAD["unbounded"] = (7, (*SPREAD["spread"][1] * 3, Axis(low=-(2.0**44), high=2.0**44, private=True)))
+NUMBERS = (Column(name="x", low=-1, high=1), Column(name="y", low=-9, high=50, weight=2))
+KINDS = (Column.unbounded("z"), Column.boolean("b"), Column.category("c", ("1", "2", "3")))
+SPREAD = {"spread": (2, list_coordinates(NUMBERS)), "unbounded": (7, list_coordinates((*NUMBERS, *KINDS)))}
 FAMILIES = ("direct", "projected", *SPREAD, *FEDDP)
 CASES = [(family, unit) for family in FAMILIES for unit in UNITS if unit is Unit.RECORD or family not in SPREAD]
 

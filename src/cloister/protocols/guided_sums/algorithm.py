@@ -18,6 +18,7 @@ from typing import Annotated, Any, Generic, Literal, Self
 import numpy as np
 from msgspec import Meta, Struct
 
+from cloister.columns import Scale
 from cloister.crypto import Stream
 from cloister.errors import LocalProtocolError
 from cloister.privacy.centre_noise import UNKNOWN
@@ -38,7 +39,7 @@ from cloister.protocols.guided_sums.query import (
     take_points,
 )
 from cloister.protocols.guided_sums.refinement import Refined
-from cloister.protocols.guided_sums.scaling import Scale, StatedScale
+from cloister.protocols.guided_sums.scaling import StatedScale
 from cloister.protocols.guided_sums.settings import CLUSTERS_MOST, GuidedSettings, Slot, require
 from cloister.protocols.guided_sums.statements import Forms
 from cloister.records import FloatArray, IntArray, Records

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from cloister.errors import ConfigError
 from cloister.forecast.model import Forecast, PlanRequest
 from cloister.job import Job
 from cloister.numeric import FixedPoint
 from cloister.protocol import PublicInput, placeholder_directory
-from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession
+from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession, Result, ScaledResult
 from cloister.protocols.guided_sums.protocol import GuidedClustering, agree_on_sums, note_declared
 from cloister.protocols.synopsis.options import SynopsisOptions
 from cloister.protocols.synopsis.pipeline import run_synopsis
 from cloister.protocols.synopsis.plan import forecast_synopsis
-from cloister.protocols.synopsis.settings import SYNOPSIS, Settings
+from cloister.protocols.synopsis.settings import SIGNAL_LEAST, SYNOPSIS, Settings, SpreadSettings
 
 
 class Synopsis(GuidedClustering[Settings]):
@@ -29,7 +31,12 @@ class Synopsis(GuidedClustering[Settings]):
 
     def agree(self, job: Job, directory: tuple[bytes, ...], public: PublicInput) -> GuidedSession[Settings]:
         """Translate a job."""
-        return GuidedSession(agreement=agree_on_sums(job, make_settings(job), directory), algorithm=run_synopsis)
+        settings = make_settings(job)
+        return GuidedSession(
+            agreement=agree_on_sums(job, settings, directory),
+            algorithm=run_synopsis,
+            result=ScaledResult if isinstance(settings, SpreadSettings) else Result,
+        )
 
     def explain_choice(self, job: Job, others: str) -> str:
         """Say why it is used."""
@@ -71,7 +78,8 @@ def make_settings(job: Job) -> Settings:
     options = job.protocol
     if not isinstance(options, SynopsisOptions) or job.budget is None:
         raise ConfigError(f"the protocol must be {SYNOPSIS} to have its settings; got {options.name}.")
-    return Settings(
+    kind = partial(SpreadSettings, axes=job.coordinates) if job.scale == "spread" else Settings
+    settings = kind(
         clusters=job.k,
         dimensions=job.dimensions,
         budget=job.budget,
@@ -82,3 +90,16 @@ def make_settings(job: Job) -> Settings:
         fixed_point=FixedPoint(options.fractional_bits),
         knobs=options.knobs,
     )
+    if isinstance(settings, SpreadSettings) and settings.any_private and settings.records is not None:
+        _check_signal(settings, settings.records)
+    return settings
+
+
+def _check_signal(settings: SpreadSettings, records: int) -> None:
+    """Refuse bounds that nobody knows where a public number of records cannot show them."""
+    signal = settings.measure_signal(records)
+    if signal < SIGNAL_LEAST:
+        raise ConfigError(
+            f'bounds = "private" must come with a signal of {SIGNAL_LEAST:g} or more; {records:,} records in '
+            f"{settings.dimensions} columns at this budget give {signal:.0f}. Give bounds, or raise epsilon."
+        )

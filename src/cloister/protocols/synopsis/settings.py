@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar, Final
 
 from msgspec import Meta
 
+from cloister.columns import Coordinate, list_levels
 from cloister.job.refusals import check_fields, refuse
 from cloister.protocols.guided_sums.refinement import list_rounds
-from cloister.protocols.guided_sums.scaling import Axis
 from cloister.protocols.guided_sums.settings import (
     BUDGET_UNITS,
     CLUSTERS_MOST,
@@ -164,7 +164,7 @@ class SpreadSettings(Settings):
         What is public about each column.
     """
 
-    axes: tuple[Axis, ...]
+    axes: tuple[Coordinate, ...]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -185,13 +185,14 @@ class SpreadSettings(Settings):
     @property
     def slots(self) -> tuple[Slot, ...]:
         """Every round of the session in order. A round that turns out not to be needed is sent as zeros."""
-        d = self.dimensions
+        numbers = sum(not axis.is_level for axis in self.axes)
+        levels = sum(max(len(places), 2) for places in list_levels(self.axes))
         slots = [*list_size_slots(self)]
         private = sum(axis.private for axis in self.axes)
         if private:
             slots.append(Slot(name="range of each column", length=Bounds.bins * private, kind=Bounds))
         for zoom in range(1, ZOOMS + 1):
-            slots.append(Slot(name=f"zoom {zoom} on each column", length=Locate.bins * d, kind=Locate))
-        slots.append(Slot(name="spread of each column", length=Measure.bins * d, kind=Measure))
+            slots.append(Slot(name=f"zoom {zoom} on each column", length=max(1, Locate.bins * numbers), kind=Locate))
+        slots.append(Slot(name="spread of each column", length=Measure.bins * numbers + levels, kind=Measure))
         scaled = [(SCALED.get(slot.kind), slot) for slot in super().slots]  # type: ignore[arg-type]
         return (*slots, *(replace(slot, kind=kind) for kind, slot in scaled if kind is not None))

@@ -14,9 +14,9 @@ from math import isqrt, log, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from cloister.columns import CLIP, Scale, least_spread, level_spread, list_levels, take_bounds
 from cloister.protocols.guided_sums.postprocessing import estimate_counts
 from cloister.protocols.guided_sums.query import IDLE, Asking, PublicValues, pose
-from cloister.protocols.guided_sums.scaling import CLIP, Scale, take_rows
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS
 from cloister.protocols.synopsis.settings import ZOOMS, SpreadSettings
 from cloister.protocols.synopsis.zoom_questions import (
@@ -123,8 +123,9 @@ def find_windows(settings: SpreadSettings, *, records: float) -> Asking[Windows]
     As `Bounds`.
     """
     axes, d, knobs = settings.axes, settings.dimensions, settings.knobs
-    low, high = take_rows(axes, "low", "high")
+    low, high, _ = take_bounds(axes)
     asked = np.array([j for j in range(d) if axes[j].private], dtype=np.int64)
+    numbers = np.array([j for j in range(d) if not axes[j].is_level], dtype=np.int64)
     lost, l2_squared = np.zeros(0, dtype=np.int64), 0
     if asked.size:
         m = len(asked)
@@ -141,7 +142,7 @@ def find_windows(settings: SpreadSettings, *, records: float) -> Asking[Windows]
     return Windows(
         low=low,
         high=high,
-        open=np.setdiff1d(np.arange(d), lost),
+        open=np.setdiff1d(numbers, lost),
         lost=lost,
         missing=np.zeros(d),
         l2_squared=l2_squared,
@@ -196,7 +197,7 @@ def _locate(settings: SpreadSettings, windows: Windows, *, records: float, name:
         start = lows[j]
         lows[j] = max(axis.low, start + (first - margin) * side)
         highs[j] = min(axis.high, start + (first + width + margin) * side)
-        if highs[j] - lows[j] < LOCATE_BINS * axis.spread_least:
+        if highs[j] - lows[j] < LOCATE_BINS * least_spread(axis):
             still = [one for one in still if one != j]  # no narrower window is told apart
     return Windows(
         low=lows,
@@ -237,9 +238,10 @@ def _measure(settings: SpreadSettings, windows: Windows, *, records: float) -> A
     -------
     As `Measure`.
     """
-    knobs, d = settings.knobs, settings.dimensions
-    columns = np.setdiff1d(np.arange(d), windows.lost)
-    m = len(columns)
+    knobs, axes, levels = settings.knobs, settings.axes, list_levels(settings.axes)
+    numbers = [j for j in range(settings.dimensions) if not axes[j].is_level]
+    columns = np.setdiff1d(numbers, windows.lost).astype(np.int64)
+    m = len(columns) + len(levels)
     share = _raise_share(
         settings, knobs.measure_share, knobs.measure_most, wanted=_MEASURE_SIGNAL, columns=max(m, 1), records=records
     )
@@ -249,6 +251,8 @@ def _measure(settings: SpreadSettings, windows: Windows, *, records: float) -> A
     centre, spread = (low + high) / 2, (high - low) / (2 * CLIP)
     lows, highs = low.copy(), high.copy()
     spread[windows.lost], l2_squared = 0.0, windows.l2_squared
+    for place in (place for places in levels for place in places):
+        spread[place] = level_spread(axes[place])
     if not m or height == 0 or records < _LEAST_SIGNAL * noise_std:
         yield IDLE
     else:
@@ -256,14 +260,25 @@ def _measure(settings: SpreadSettings, windows: Windows, *, records: float) -> A
         question = Measure(share=share, columns=Array.of(columns), low=Array.of(ends[0]), high=Array.of(ends[1]))
         total = yield pose(PublicValues(settings=settings), "spread of each column", question)
         l2_squared += m * height**2
-        counts = total.reshape(m, Measure.bins) / height
+        counts = total[: len(columns) * Measure.bins].reshape(-1, Measure.bins) / height
         held = records - windows.missing[columns]
         seen = _Seen.of(counts, noise_std, low=ends[0], high=ends[1])
         centre[columns], spread[columns] = seen.means, np.where(seen.is_constant(held), 0.0, seen.deviations)
         lows[columns], highs[columns] = seen.low, seen.high
+        _centre_levels(levels, total[counts.size :] / height, centre)
     scale = _round_scale(settings, centre, spread)
     ends_scaled = scale.encode(np.stack([lows, highs]))
     return FoundScale(scale=scale, low=ends_scaled[0], high=ends_scaled[1], l2_squared=l2_squared)
+
+
+def _centre_levels(levels: tuple[tuple[int, ...], ...], counts: FloatArray, centre: FloatArray) -> None:
+    """Put the centre of a level at its share of the records."""
+    first = 0
+    for places in levels:
+        some = np.maximum(counts[first : first + max(len(places), 2)], 0.0)
+        first += len(some)
+        shares = some / some.sum() if some.any() else np.full(len(some), 1 / len(some))
+        centre[list(places)] = shares[-len(places) :]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -312,9 +327,11 @@ class _Seen:
 
 def _round_scale(settings: SpreadSettings, centre: FloatArray, spread: FloatArray) -> Scale:
     """Return the scale as it is stated: four significant bits of a spread, and centres in 64ths of it."""
-    low, high, least = take_rows(settings.axes, "low", "high", "spread_least")
+    low, high, least = take_bounds(settings.axes)
     mantissas, exponents = np.frexp(spread)
     rounded = np.ldexp(np.rint(mantissas * _BITS) / _BITS, exponents)
+    public = np.array([axis.is_level for axis in settings.axes])
+    rounded = np.where(public, spread, rounded)
     rounded = np.where(spread > 0, np.clip(rounded, least, high - low), 0.0)
     steps = rounded / _STEPS
     moved = np.where(rounded > 0, np.rint(centre / np.where(rounded > 0, steps, 1.0)) * steps, centre)

@@ -12,17 +12,17 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from cloister.columns import Coordinate, list_levels, take_bounds
 from cloister.protocols.guided_sums.query import (
     SHARE_MOST,
     Form,
     PublicValues,
     Question,
     Share,
-    count_rows,
     largest_array,
 )
 from cloister.protocols.guided_sums.refinement import Offsets
-from cloister.protocols.guided_sums.scaling import Axis, Scaled, encode_stored, take_rows
+from cloister.protocols.guided_sums.scaling import Scaled, encode_stored
 from cloister.protocols.guided_sums.settings import require
 from cloister.protocols.guided_sums.statistics import Moments
 from cloister.protocols.synopsis.questions import Histogram, Lengths
@@ -58,27 +58,51 @@ class Binned(Question, frozen=True, kw_only=True):
         """Count."""
         settings = public.settings
         require(not settings.client_level, "a histogram of columns' values", "about records", "parties")
-        m = count_rows("columns", self.columns, settings.dimensions)
+        m = self.columns.shape[0] if self.columns.shape else 0
         columns: IntArray = self.columns.to_numpy(np.int64, m)
-        rising = bool((np.diff(columns) > 0).all() and columns[0] >= 0 and columns[-1] < settings.dimensions)
+        rising = bool((np.diff(columns) > 0).all() and ((columns >= 0) & (columns < settings.dimensions)).all())
         require(rising, "a question's columns", "the session's, rising", "others")
-        height, bins = isqrt(self.share // m), self.bins
-        require(height >= 1, "the share of a question about columns", f"at least {m}", self.share)
+        levels = self.list_levels(settings.axes)
+        histograms = m + len(levels)
+        require(histograms >= 1, "the number of a question's columns", "at least 1", histograms)
+        height, bins = isqrt(self.share // histograms), self.bins
+        require(height >= 1, "the share of a question about columns", f"at least {histograms}", self.share)
         binning = self.choose_bins(tuple(settings.axes[j] for j in columns))
 
         def measure(party: Records) -> IntArray:
             counts = np.zeros(m * bins, dtype=np.int64)
+            of_levels = [np.zeros(max(len(places), 2), dtype=np.int64) for places in levels]
             for values in iterate_chunks(encode_stored(party, settings.axes), fill=None):
                 found = binning(values[:, columns])
                 places = found + bins * np.arange(m)
                 counts += np.bincount(places[found >= 0], minlength=m * bins)
-            return height * counts
+                for place, chosen in enumerate(levels):
+                    of_levels[place] += count_levels(values[:, chosen])
+            return height * np.concatenate([counts, *of_levels])
 
-        return Form(length=m * bins, l2_squared=m * height**2, measure=measure)
+        length = m * bins + sum(max(len(places), 2) for places in levels)
+        return Form(length=length, l2_squared=histograms * height**2, measure=measure)
 
-    def choose_bins(self, axes: tuple[Axis, ...]) -> Binning:
+    def list_levels(self, axes: tuple[Coordinate, ...]) -> tuple[tuple[int, ...], ...]:
+        """Return the coordinates of each category whose levels are counted, too."""
+        return ()
+
+    def choose_bins(self, axes: tuple[Coordinate, ...]) -> Binning:
         """Check the range, and return which bin a value is in."""
         raise NotImplementedError
+
+
+def count_levels(values: FloatArray) -> IntArray:
+    """Return how many records have each level: each is in the first whose coordinate is above 1/2, or in none.
+
+    Of a single coordinate, 0 or 1, both are levels.
+    """
+    here = ~np.isnan(values).any(axis=1)
+    if values.shape[1] == 1:
+        values = np.concatenate([1.0 - values, values], axis=1)
+    above = values > 0.5
+    first = above.argmax(axis=1)[here & above.any(axis=1)]
+    return np.bincount(first, minlength=values.shape[1])
 
 
 class Windows(Binned, frozen=True, kw_only=True):
@@ -87,10 +111,10 @@ class Windows(Binned, frozen=True, kw_only=True):
     low: Array
     high: Array
 
-    def take_windows(self, axes: tuple[Axis, ...]) -> tuple[FloatArray, FloatArray]:
+    def take_windows(self, axes: tuple[Coordinate, ...]) -> tuple[FloatArray, FloatArray]:
         """Return the windows' ends: within the bounds, and wide enough to be cut."""
         low, high = (ends.to_numpy(np.float64, len(axes)) for ends in (self.low, self.high))
-        least, most, width = take_rows(axes, "low", "high", "spread_least")
+        least, most, width = take_bounds(axes)
         wide = (low >= least) & (high <= most) & (high - low >= width)
         require(bool(wide.all()), "a question's windows", "within the bounds, and wide enough", "others")
         return low, high
@@ -108,7 +132,7 @@ class Locate(Windows, frozen=True, kw_only=True):
 
     bins = LOCATE_BINS + 3
 
-    def choose_bins(self, axes: tuple[Axis, ...]) -> Binning:
+    def choose_bins(self, axes: tuple[Coordinate, ...]) -> Binning:
         """Return which bin a value is in."""
         low, high = self.take_windows(axes)
 
@@ -124,11 +148,18 @@ class Locate(Windows, frozen=True, kw_only=True):
 
 
 class Measure(Windows, frozen=True, kw_only=True):
-    """How columns' values spread: bins on a window, and six to each side, the last of them open."""
+    """How columns' values spread: bins on a window, and six to each side, the last of them open; and all levels.
+
+    A category is one histogram, with a bin for each level.
+    """
 
     bins = MEASURE_BINS + 2 * OUTER_BINS
 
-    def choose_bins(self, axes: tuple[Axis, ...]) -> Binning:
+    def list_levels(self, axes: tuple[Coordinate, ...]) -> tuple[tuple[int, ...], ...]:
+        """Return the coordinates of each category and boolean."""
+        return list_levels(axes)
+
+    def choose_bins(self, axes: tuple[Coordinate, ...]) -> Binning:
         """Return which bin a value is in; a missing one is in none."""
         low, high = self.take_windows(axes)
         width = (high - low) / MEASURE_BINS
@@ -151,7 +182,7 @@ class Bounds(Binned, frozen=True, kw_only=True):
 
     bins = 2 * POWERS + 1
 
-    def choose_bins(self, axes: tuple[Axis, ...]) -> Binning:
+    def choose_bins(self, axes: tuple[Coordinate, ...]) -> Binning:
         """Return which bin a value is in; a missing one is in none."""
 
         def find(values: FloatArray) -> IntArray:
