@@ -14,7 +14,7 @@ from cloister.protocols.guided_sums.protocol import GuidedClustering, agree_on_s
 from cloister.protocols.synopsis.options import SynopsisOptions
 from cloister.protocols.synopsis.pipeline import run_synopsis
 from cloister.protocols.synopsis.plan import forecast_synopsis
-from cloister.protocols.synopsis.settings import SIGNAL_LEAST, SYNOPSIS, Settings, SpreadSettings
+from cloister.protocols.synopsis.settings import SIGNAL_LEAST, SYNOPSIS, Settings, SpreadSettings, describe_signal
 
 
 class Synopsis(GuidedClustering[Settings]):
@@ -49,6 +49,8 @@ class Synopsis(GuidedClustering[Settings]):
         if settings.choose_k:
             notes.append(f"The synopsis chose k = {len(found.centres)}, of at most {settings.clusters}.")
         notes += note_declared(settings)
+        if isinstance(settings, SpreadSettings):
+            notes += note_scale(settings, found)
         if layout.route == "projected":
             notes.append(
                 f"The histogram was laid along {layout.axes} main directions of the records, which were found in noisy "
@@ -71,6 +73,22 @@ class Synopsis(GuidedClustering[Settings]):
         """Say what a job would do, cost and find."""
         agreed = self.agree(job, placeholder_directory(job), public)
         return forecast_synopsis(job, agreed, request, self.leakage(agreed))
+
+
+def note_scale(settings: SpreadSettings, found: GuidedFinding) -> tuple[str, ...]:
+    """Say how well the scale was found, and which columns did not count."""
+    assert found.scale is not None
+    notes = []
+    if found.sizes is not None:
+        notes.append(describe_signal(settings.measure_signal(found.sizes.total)))
+    lost = [axis.name for axis, spread in zip(settings.axes, found.scale.spread, strict=True) if spread == 0]
+    if lost:
+        these = "this column" if len(lost) == 1 else "these columns"
+        notes.append(
+            f"Nothing was told apart in {these}, which did not count; nearly all values are alike beside their bounds, "
+            f"or lost in the noise: {', '.join(lost)}."
+        )
+    return tuple(notes)
 
 
 def make_settings(job: Job) -> Settings:

@@ -154,6 +154,20 @@ class Settings(GuidedSettings):
         return (*slots, *list_rounds(self))
 
 
+def describe_signal(signal: float) -> str:
+    """Say whether the records are strong enough beside the noise to find the scale."""
+    if signal < SIGNAL_GUESS:
+        return (
+            f"The scale is a guess: records and budget are too weak to find it, {signal:.0f} of at least "
+            f'{SIGNAL_GUESS:g}. With good bounds, scale = "bounds" in [data] does better.'
+        )
+    how = "" if signal >= SIGNAL_GOOD else " roughly"
+    return (
+        f"Strong enough to find the scale{how}: {signal:,.0f} (from {SIGNAL_GOOD:g} on mostly within 2 % of the loss "
+        "that the right scale has)."
+    )
+
+
 @dataclass(frozen=True, kw_only=True)
 class SpreadSettings(Settings):
     """The settings of a synopsis that scales columns by a spread which it releases.

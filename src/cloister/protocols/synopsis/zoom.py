@@ -261,10 +261,11 @@ def _measure(settings: SpreadSettings, windows: Windows, *, records: float) -> A
         total = yield pose(PublicValues(settings=settings), "spread of each column", question)
         l2_squared += m * height**2
         counts = total[: len(columns) * Measure.bins].reshape(-1, Measure.bins) / height
-        held = records - windows.missing[columns]
-        seen = _Seen.of(counts, noise_std, low=ends[0], high=ends[1])
-        centre[columns], spread[columns] = seen.means, np.where(seen.is_constant(held), 0.0, seen.deviations)
-        lows[columns], highs[columns] = seen.low, seen.high
+        if columns.size:
+            held = records - windows.missing[columns]
+            seen = _Seen.of(counts, noise_std, low=ends[0], high=ends[1])
+            centre[columns], spread[columns] = seen.means, np.where(seen.is_constant(held), 0.0, seen.deviations)
+            lows[columns], highs[columns] = seen.low, seen.high
         _centre_levels(levels, total[counts.size :] / height, centre)
     scale = _round_scale(settings, centre, spread)
     ends_scaled = scale.encode(np.stack([lows, highs]))
