@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from cloister.columns import Column, Scale, list_coordinates
 from cloister.crypto import Stream
-from cloister.errors import ConfigError
+from cloister.errors import ConfigError, LocalProtocolError
 from cloister.kmeans import fill_from_centres
 from cloister.numeric import FixedPoint
 from cloister.privacy.placement import Aggregator
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Budget, Unit
 from cloister.protocols.guided_sums.query import PublicValues, pose
-from cloister.protocols.guided_sums.scaling import Scaled, StatedScale
+from cloister.protocols.guided_sums.scaling import Scaled, StatedScale, encode_records
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS
 from cloister.protocols.synopsis import zoom_questions
 from cloister.protocols.synopsis.pipeline import run_synopsis
@@ -359,6 +359,26 @@ def test_a_scale_out_of_range_is_refused(name, value):
     StatedScale(**said).unpack(public)
     with pytest.raises(ConfigError, match="a question's"):
         StatedScale(**said | {name: Array.of(np.array([value]))}).unpack(public)
+
+
+def test_a_share_that_is_too_small_for_all_columns_is_refused_by_name():
+    public = PublicValues(settings=make_settings())
+    ends = Array.of(np.array([0.0, 0.0])), Array.of(np.array([1.0, 1.0]))
+    question = Locate(share=1, columns=Array.of(np.array([0, 1])), low=ends[0], high=ends[1])
+    with pytest.raises(ConfigError, match="the share of a question about columns must be at least 2; got 1"):
+        pose(public, "columns", question)
+
+
+def test_records_that_are_not_stored_are_not_scaled():
+    class Streamed:
+        dimensions = 3
+
+        def batches(self):
+            yield np.zeros((1, 3))
+
+    scale = Scale(axes=list_coordinates(NUMBERS), centre=(0.0,) * 3, spread=(1.0,) * 3, grid=FixedPoint(16))
+    with pytest.raises(LocalProtocolError, match="must be stored in original units"):
+        encode_records(Streamed(), scale)
 
 
 def test_a_table_is_encoded_once_for_a_scale():
