@@ -192,6 +192,11 @@ class SpreadSettings(Settings):
         require(before <= most, "the shares before moments and histogram", f"at most {most:g}", f"{before:g}")
 
     @property
+    def scaled(self) -> bool:
+        """They are."""
+        return True
+
+    @property
     def any_private(self) -> bool:
         """Whether nobody knows the bounds of some column."""
         return any(axis.private for axis in self.axes)
