@@ -114,6 +114,7 @@ def read_public_input(setup: Setup, source: object = None) -> PublicInput:
         job.columns,
         fixed_point=job.protocol.grid,
         match=job.data.match,
+        missing="drop" if job.data.missing == "drop" else "refuse",
         label="the server's data" + (f" ({source})" if isinstance(source, str | Path) else ""),
     )
     return PublicInput(server=np.concatenate(list(table.batches())))

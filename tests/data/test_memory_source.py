@@ -75,8 +75,9 @@ def test_an_array_of_objects_is_judged_cell_by_cell():
     assert read(array[: len(good)]) == [[1, value] for value in (1, 2.5, 3, 4, 5.5, 0.5)]
     assert refuse(array).split("; ")[1] == (
         "column 'bmi': 12 cells are not numbers (2 text, 2 empty, 1 NaN, 2 boolean, 2 date or time, 2 nested, "
-        "1 of another type) and 2 cells are out of range (1 infinite, 1 integer beyond 2^53). "
-        "Correct or leave out those rows, then run again."
+        "1 of another type) and 2 cells are out of range (1 infinite, 1 integer beyond 2^53) (rows 7, 8, 9, ...). "
+        'Leave \'bmi\' out of [columns], or give it levels: { levels = ["a", "b"] }. '
+        'Fill empty cells, or write missing = "drop" in [data] to leave out their rows.'
     )
 
 

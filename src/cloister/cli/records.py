@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from cloister.cli.job_files import OwnFiles, read_setup
-from cloister.cli.progress import report_clipped, show_progress
+from cloister.cli.progress import list_outside, report_clipped, show_progress
 from cloister.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -173,14 +173,14 @@ def _label_table(result: Result, table: Path, out: Path | None, *, overwrite: bo
     prediction = open_prediction(result, table)
     with _open_output(out, overwrite=overwrite) as file:
         _write_labels(prediction, file)
-    clipped = [
-        f"{column.name} {count:,}" for column, count in zip(result.columns, prediction.clipped, strict=True) if count
-    ]
-    if clipped:
+    outside, unknown = list_outside(result.columns, prediction.clipped)
+    if outside:
         typer.echo(
-            "cloister: cells outside the public bounds were moved onto the bounds, by column: " + ", ".join(clipped),
+            "cloister: cells outside the public bounds were moved onto the bounds, by column: " + ", ".join(outside),
             err=True,
         )
+    if unknown:
+        typer.echo("cloister: cells that are none of the levels, by column: " + ", ".join(unknown), err=True)
     typer.echo(
         f"cloister: labelled {prediction.records:,} rows. A label says which centre a row is closest to: the "
         "labels of private rows are as private as the rows.",

@@ -22,7 +22,7 @@ from cloister.columns import (
     spread_levels,
     to_unit,
 )
-from cloister.data.cells import Faults
+from cloister.data.faults import Faults, Missing
 from cloister.data.source import Source
 from cloister.errors import ConfigError, DataError
 from cloister.numeric import FixedPoint
@@ -43,6 +43,8 @@ class TableCheck:
     """For each column, the number of cells outside the public bounds, or that are none of the public levels."""
     batches: int
     """The number of batches of one pass."""
+    dropped: int = 0
+    """The number of records that were left out because cells are missing; not in ``records``."""
 
 
 class Table:
@@ -64,6 +66,9 @@ class Table:
         Rows in a batch; by default 65,536, or fewer where these would take more than 16 MiB.
     memory_budget_bytes
         The largest encoded size at which a file is kept in memory between rounds.
+    missing
+        What becomes of a record with a missing cell: the table is refused, or the record is left out, or it stays, with
+        NaN in the cell's coordinates.
     may_be_empty
         Accept a table without records. A differentially private job must: a refusal would reveal whether the last
         record is there.
@@ -78,6 +83,7 @@ class Table:
         fixed_point: FixedPoint,
         batch_rows: int | None = None,
         memory_budget_bytes: int = MEMORY_BUDGET_BYTES,
+        missing: Missing = "refuse",
         may_be_empty: bool = False,
     ) -> None:
         if batch_rows is not None and batch_rows < 1:
@@ -90,12 +96,14 @@ class Table:
         self._fixed_point = fixed_point
         self._batch_rows = batch_rows or max(1, min(BATCH_ROWS, _BATCH_BYTES // (8 * len(self._coordinates))))
         self._memory_budget_bytes = memory_budget_bytes
+        self._missing = missing
         self._may_be_empty = may_be_empty
         self._check: TableCheck | None = None
         self._kept: list[FloatArray] | None = None
         self._kept_raw: list[FloatArray] = []  # of a stream, which cannot be read again
         self._encoded: EncodedTable | None = None  # the last encoding serves many rounds
         self._id_cells: list[object] | None = None
+        self._left_out: IntArray = np.zeros(0, dtype=np.int64)  # by row, from 0
         self._digest = b""  # of the raw values in order: every later reading must give the same
 
     @property
@@ -129,6 +137,12 @@ class Table:
         self.check()
         return self._id_cells
 
+    @property
+    def rows(self) -> IntArray:
+        """The row in the source, from 0, of each record: records that are left out have none."""
+        records = self.check().records
+        return np.delete(np.arange(records + len(self._left_out)), self._left_out)
+
     def check(self) -> TableCheck:
         """Read the whole table once and count; later calls return the same result.
 
@@ -139,18 +153,19 @@ class Table:
         Raises
         ------
         DataError
-            If a cell of the job's columns is not a finite number, or if required records are missing. Names
-            columns and counts only.
+            If a cell is not what its column says, or if required records are missing. Names columns, counts and rows
+            only.
         """
         if self._check is not None:
             return self._check
-        faults = Faults(self._columns)
+        faults = Faults(self._columns, self._missing)
         records = batches = kept_bytes = 0
         clipped = np.zeros(len(self._columns), dtype=np.int64)
         kept: list[FloatArray] | None = []
         id_cells: list[object] | None = None if self._source.id_column is None else []
         digest = hashlib.blake2b()
-        for values in self._read_raw(faults, id_cells):
+        left_out: list[IntArray] = []
+        for values in self._read_raw(faults, id_cells, left_out):
             records += len(values)
             batches += 1
             digest.update(values.tobytes())
@@ -160,7 +175,7 @@ class Table:
             clipped += self._count_outside(values)
             if self._source.read_once:
                 self._kept_raw.append(values)
-            kept_bytes += values.nbytes
+            kept_bytes += 8 * len(values) * self.dimensions
             if kept is not None and (self._source.in_memory or kept_bytes <= self._memory_budget_bytes):
                 kept.append(self._encode(values))
             else:
@@ -172,8 +187,14 @@ class Table:
                 f"{self.label}: a table must hold at least one record; got none. Add records, or leave out the party."
             )
         self._kept, self._id_cells = kept, id_cells
+        self._left_out = np.concatenate([self._left_out, *left_out])
         self._digest = digest.digest()
-        self._check = TableCheck(records=records, clipped=tuple(int(count) for count in clipped), batches=batches)
+        self._check = TableCheck(
+            records=records,
+            clipped=tuple(int(count) for count in clipped),
+            batches=batches,
+            dropped=len(self._left_out),
+        )
         return self._check
 
     def batches(self) -> Iterator[FloatArray]:
@@ -207,7 +228,7 @@ class Table:
 
     def _read_again(self) -> Iterator[FloatArray]:
         """Yield the raw values again; raise, at the end at the latest, if they are not those that were checked."""
-        faults = Faults(self._columns)
+        faults = Faults(self._columns, self._missing)
         digest = hashlib.blake2b()
         for values in self._read_raw(faults):
             if faults:
@@ -220,12 +241,14 @@ class Table:
                 "Run again with a copy that nothing writes to."
             )
 
-    def _read_raw(self, faults: Faults, id_cells: list[object] | None = None) -> Iterator[FloatArray]:
+    def _read_raw(
+        self, faults: Faults, id_cells: list[object] | None = None, left_out: list[IntArray] | None = None
+    ) -> Iterator[FloatArray]:
         """Yield raw values in batches of exactly ``batch_rows`` rows, except for the last."""
         rows = self._batch_rows
         waiting: list[FloatArray] = []
         count = 0
-        for values in self._source.read(faults, rows, id_cells):
+        for values in self._read_kept(faults, id_cells, left_out):
             waiting.append(values)
             count += len(values)
             if count >= rows:
@@ -236,6 +259,25 @@ class Table:
                 waiting, count = [rest], surplus
         if count:
             yield _join(waiting)
+
+    def _read_kept(
+        self, faults: Faults, id_cells: list[object] | None, left_out: list[IntArray] | None
+    ) -> Iterator[FloatArray]:
+        """Yield the source's rows without those that are left out, which is decided row by row."""
+        if self._missing != "drop":
+            yield from self._source.read(faults, self._batch_rows, id_cells)
+            return
+        first, kept_ids = 0, 0
+        for values in self._source.read(faults, self._batch_rows, id_cells):
+            gaps: IntArray = np.flatnonzero(np.isnan(values).any(axis=1))
+            if id_cells is not None:
+                for gap in reversed(gaps.tolist()):
+                    del id_cells[kept_ids + gap]
+                kept_ids = len(id_cells)
+            if left_out is not None:
+                left_out.append(first + gaps)
+            first += len(values)
+            yield np.delete(values, gaps, axis=0)
 
     def _count_outside(self, values: FloatArray) -> IntArray:
         """Count the cells of each column outside the public bounds or levels."""
@@ -249,8 +291,13 @@ class Table:
 
     def _encode(self, values: FloatArray) -> FloatArray:
         """Scale coordinates to [-1, 1], clip them, and round to the grid, which includes -1 and 1."""
-        unit = to_unit(spread_levels(values, self._columns), self._coordinates)
-        return np.ascontiguousarray(self._fixed_point.quantise(clip_unit(unit, self._coordinates)))
+        unit = clip_unit(to_unit(spread_levels(values, self._columns), self._coordinates), self._coordinates)
+        missing = np.isnan(unit) if self._missing == "impute" else None
+        if missing is None:
+            return np.ascontiguousarray(self._fixed_point.quantise(unit))
+        points = np.ascontiguousarray(self._fixed_point.quantise(np.where(missing, 0.0, unit)))
+        points[missing] = np.nan
+        return points
 
 
 class EncodedTable:

@@ -47,7 +47,7 @@ MAX_RECORDS = 2**31
 """The most records of one party: as many as the widest ring is known to hold."""
 MAX_COUNT = 2**53
 _JOB_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_ALWAYS_TAKEN = frozenset({"match", "max_records", "scale"})
+_ALWAYS_TAKEN = frozenset({"match", "missing", "max_records", "scale"})
 SPREAD_MOST = 200
 """Coordinates up to which columns are scaled by their spread, if nothing else is said."""
 _NOT_AGREED = frozenset({"match", "server"})
@@ -64,6 +64,10 @@ class DataOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     ----------
     match
         Whether columns are found by name, or must be in the job's order, too.
+    missing
+        What becomes of a record with a missing cell: its table is refused, or the record is left out, or the protocol
+        takes it (`Facts.imputes`), as NaN in the batches of its table. A record is looked at alone, so neighbours stay
+        neighbours.
     max_records
         A public cap on the records of one party. It bounds the sums, so that a small ring is known to suffice.
     records
@@ -80,6 +84,7 @@ class DataOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """
 
     match: Literal["order", "name"] = "name"
+    missing: Literal["refuse", "drop", "impute"] = "refuse"
     max_records: Annotated[int, Meta(ge=1, le=MAX_RECORDS)] | None = None
     records: Annotated[int, Meta(ge=1, le=MAX_COUNT)] | None = None
     scale: Literal["spread", "bounds"] | None = None
@@ -98,6 +103,9 @@ class OwnSide(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     ----------
     data
         Where its table is.
+    separator, decimal
+        Of a CSV file: what separates its cells, and what stands before decimals. They are of this one file, and others
+        may be written otherwise, so they are not agreed on.
     dataset
         What its ledger calls these records: all tables of one name share one account and its cap, however they grow or
         change. Without it, they belong to one data set with all other tables that have no name in that ledger.
@@ -110,6 +118,8 @@ class OwnSide(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """
 
     data: Path | None = None
+    separator: Annotated[str, Meta(max_length=1)] | None = None
+    decimal: Literal[".", ","] | None = None
     dataset: Annotated[str, Meta(max_length=200)] | None = None
     ledger: Path | None = None
     alignment: Path | None = None
@@ -375,6 +385,11 @@ def _check_facts(job: Job) -> None:
         if key not in facts.data_keys | _ALWAYS_TAKEN and getattr(job.data, key) is not None:
             takers = [name for name, options in known_options().items() if key in options.facts.data_keys]
             _refuse_section(("data", key), takers, protocol)
+    if job.data.missing == "impute" and not facts.imputes:
+        takers = [name for name, options in known_options().items() if options.facts.imputes]
+        must = f"come with the protocol {join_or(takers)}" if takers else "be refuse or drop"
+        what_to_do = 'Write missing = "drop": it leaves out the records with missing cells.'
+        refuse(("data", "missing"), must, f'"impute" with {protocol}', what_to_do)
     if job.data.id is not None and job.data.id in {column.name for column in job.columns}:
         must, what_to_do = "not be a column that is clustered", "Remove it from [columns]."
         refuse(("data", "id"), must, show_value(job.data.id), what_to_do)

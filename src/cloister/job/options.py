@@ -40,9 +40,11 @@ class Facts:
     ledger
         Whether its releases can be charged to a ledger.
     data_keys
-        The keys of ``[data]`` that it takes in addition to ``match`` and ``max_records``.
+        The keys of ``[data]`` that it takes in addition to ``match``, ``missing`` and ``max_records``.
     alignment
         Which IDs get a place if the job names an ID column.
+    imputes
+        Whether it takes records with missing cells, which are NaN in the batches of a table.
     chooses_k
         Whether it can choose k.
     section
@@ -66,6 +68,7 @@ class Facts:
     ledger: bool = True
     data_keys: frozenset[str] = frozenset()
     alignment: Literal["intersection", "union"] | None = None
+    imputes: bool = False
     chooses_k: bool = False
     section: str | None = None
     clusters_least: int = 1

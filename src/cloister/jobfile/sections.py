@@ -33,7 +33,7 @@ from cloister.job.refusals import (
 from cloister.privacy.units import EPSILON_LEAST, EPSILON_MOST, Unit
 
 _DELTA = 1e-6
-_PARTY_KEYS = ("name", "identity", "columns", "data", "dataset", "alignment")
+_PARTY_KEYS = ("name", "identity", "columns", "data", "separator", "decimal", "dataset", "alignment")
 SECTION_KEYS: dict[str, tuple[str, ...]] = {
     "clusters": ("k", "choose_k", "k_max"),
     "data": DataOptions.__struct_fields__,
@@ -181,8 +181,13 @@ def read_own_side(path: KeyPath, table: Mapping[str, Any], folder: Path) -> OwnS
     dataset = table.get("dataset")
     if dataset is not None:
         check_text((*path, "dataset"), dataset, longest=200)
+    separator, decimal = table.get("separator"), table.get("decimal")
+    if separator is not None and (not isinstance(separator, str) or len(separator) != 1):
+        refuse((*path, "separator"), "be one character", show_value(separator), 'Write: separator = ";"')
+    if decimal is not None:
+        check_choice((*path, "decimal"), decimal, (".", ","))
     paths = {key: find(key) for key in ("data", "alignment", "ledger", "policy")}
-    return OwnSide(dataset=dataset, **paths)
+    return OwnSide(dataset=dataset, separator=separator, decimal=decimal, **paths)
 
 
 def check_keys(path: KeyPath, table: object, known: tuple[str, ...]) -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cloister.columns import to_unit
 from cloister.data import Table, open_table
-from cloister.errors import ConfigError
+from cloister.errors import ConfigError, DataError
 from cloister.numeric import FixedPoint
 from cloister.records import IntArray
 from cloister.report.result import Result
@@ -49,11 +49,17 @@ class Prediction:
         from cloister.kmeans import fill_from_centres, nearest  # noqa: PLC0415 (numba takes a second to load)
 
         centres = to_unit(self.result.centres, self.result.coordinates)
+        first = 1
         for points in self.table.batches():
+            empty = np.isnan(points).all(axis=1)
+            if empty.any():
+                where = f"row {first + int(empty.argmax())}"
+                raise DataError(f"{self.table.label}: a row must have a cell; {where} has none. Remove it.")
+            first += len(points)
             yield nearest(fill_from_centres(points, centres), centres).labels
 
 
-def predict(result: Result, source: Any) -> Prediction:
+def predict(result: Result, source: Any, *, decimal: str | None = None) -> Prediction:
     """Open and check a table whose records are to be labelled.
 
     Parameters
@@ -61,7 +67,10 @@ def predict(result: Result, source: Any) -> Prediction:
     result
         From ``simulate`` or ``read_result``. Labelling happens where the records are: nothing is sent.
     source
-        A path or an object in memory, as for ``open_table``. Columns are found by name.
+        A path or an object in memory, as for ``open_table``. Columns are found by name. A record with missing cells
+        goes to the centre that is nearest by the others.
+    decimal
+        What stands before decimals in a CSV file.
 
     Returns
     -------
@@ -74,7 +83,14 @@ def predict(result: Result, source: Any) -> Prediction:
         If the table does not hold the result's columns as numbers.
     """
     grid = FixedPoint(result.fractional_bits)
-    table = open_table(source, result.columns, coordinates=result.coordinates, fixed_point=grid, match="name")
+    table = open_table(
+        source,
+        result.columns,
+        coordinates=result.coordinates,
+        fixed_point=grid,
+        missing="impute",
+        decimal=decimal,
+    )
     check = table.check()
     return Prediction(result=result, table=table, records=check.records, clipped=check.clipped)
 

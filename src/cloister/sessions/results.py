@@ -80,11 +80,14 @@ def name_labels(
     job: Job, party: str, table: OwnTable, alignment: Alignment | None, labels: NDArray[np.int64]
 ) -> PartyLabels:
     """Put one party's labels into the order of its table, each with its ID or row."""
-    rows = np.arange(len(labels)) if alignment is None else alignment.rows
-    order = np.argsort(rows, kind="stable")
-    own_rows = rows[order].tolist()
+    records = np.arange(len(labels)) if alignment is None else alignment.rows
+    order = np.argsort(records, kind="stable")
     cells = None if table.table is None else table.table.id_cells
-    keys: list[object] = [row + 1 for row in own_rows] if cells is None else [cells[row] for row in own_rows]
+    if cells is not None:
+        keys = [cells[record] for record in records[order].tolist()]
+    else:
+        rows = records if table.table is None else table.table.rows[records]
+        keys = (rows[order] + 1).tolist()
     return PartyLabels(party=party, key_name=job.data.id or "row", keys=keys, labels=labels[order])
 
 

@@ -349,6 +349,9 @@ def _check_alignment(job: Job) -> None:
                 "same record in every table."
             )
             refuse(("data",), "say which rows of the tables belong together", "neither id nor aligned", what_to_do)
+        if data.missing == "drop":
+            what_to_do = "Rows that one table leaves out would shift it against the others: write id, not aligned."
+            refuse(("data", "missing"), "be refuse with aligned = true", '"drop"', what_to_do)
         for key in _FORM_KEYS:
             if getattr(data, key) is not None:
                 refuse(("data", key), "come with id", "none", "Remove it.")
