@@ -18,10 +18,12 @@ _REFERENCE_ITERATIONS = 50
 
 
 class AllRecords:
-    """The records of all tables, in batches."""
+    """The records of all tables that have no missing cells, in batches."""
 
     def __init__(self, tables: Sequence[Table | EncodedTable]) -> None:
         self._tables = tables
+        self.gaps = sum(int(np.isnan(batch).any(axis=1).sum()) for table in tables for batch in table.batches())
+        """How many records have missing cells."""
 
     @property
     def dimensions(self) -> int:
@@ -30,13 +32,14 @@ class AllRecords:
 
     @property
     def count(self) -> int:
-        """The number of records."""
-        return sum(table.check().records for table in self._tables)
+        """The number of records without missing cells."""
+        return sum(table.check().records for table in self._tables) - self.gaps
 
     def batches(self) -> Iterator[FloatArray]:
         """Yield every table's batches in turn."""
         for table in self._tables:
-            yield from table.batches()
+            for batch in table.batches():
+                yield batch[~np.isnan(batch).any(axis=1)] if self.gaps else batch
 
     def sample(self, most: int) -> FloatArray:
         """Return every n-th record, about ``most`` of them, in unit scaling [-1, 1]."""
@@ -64,5 +67,6 @@ def evaluate_centres(tables: Sequence[Table | EncodedTable], centres: FloatArray
     return Evaluation(
         loss=own.loss / records.count,
         empty_clusters=int((own.counts == 0).sum()),
+        gaps=records.gaps,
         reference_loss=cluster_sums(records, reference).loss / records.count,
     )

@@ -86,6 +86,8 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Of the run's centres.
     empty_clusters
         How many of the run's centres are nearest to no record.
+    gaps
+        How many records have missing cells, and are in neither loss.
     reference_loss
         Of k-means over all records in one table, without any privacy: the best of ten k-means++ starts, then Lloyd.
     """
@@ -93,6 +95,7 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     loss: float
     reference_loss: float
     empty_clusters: Count = 0
+    gaps: Count = 0
 
     @property
     def ratio(self) -> float | None:

@@ -234,7 +234,7 @@ def test_lloyd_offsets_that_are_not_clipped_are_refuted(monkeypatch):
 def test_a_scale_that_members_take_from_their_own_data_is_refuted(monkeypatch):
     """A record far away moves everybody's coordinates."""
     monkeypatch.setattr(Scaled, "form", own_scale)
-    assert run_audit(make_job(scale="spread"), attack=1, monkeypatch=monkeypatch).violates
+    assert run_audit(make_job(scale="spread"), monkeypatch=monkeypatch).violates
 
 
 def test_moments_that_are_not_clipped_are_refuted(monkeypatch):

@@ -166,9 +166,9 @@ def own_scale(self, public):
     question = self.question.form(public)
 
     def measure(party):
-        rows = np.concatenate(list(party.batches()))
-        centre, spread = np.nan_to_num(rows).mean(axis=0), np.nan_to_num(rows).std(axis=0) + 1e-3
-        unit = np.clip((np.nan_to_num(rows) - centre) / (6 * spread), -1, 1)
+        rows = np.nan_to_num(np.concatenate(list(party.batches())))
+        low, high = rows.min(axis=0, initial=0.0), rows.max(axis=0, initial=1e-3)
+        unit = np.clip((2 * rows - low - high) / (high - low), -1, 1)
         return question.measure(ArrayRecords(FixedPoint(16).quantise(unit)))
 
     return replace(question, measure=measure)

@@ -65,13 +65,13 @@ def test_the_default_scales_by_a_spread_where_that_is_proved():
     [{"unit": Unit.CLIENT}, {"protocol": make_options("masked-sum-count")}, {"protocol": make_options("feddp")}],
 )
 def test_a_spread_is_refused_where_it_is_not_proved(options):
-    with pytest.raises(ConfigError, match='data.scale must be "bounds", or come with the protocol synopsis'):
+    with pytest.raises(ConfigError, match=r'data.scale must be "bounds", or come with the protocol synopsis'):
         make_job(scale="spread", **options)
 
 
 def test_bounds_that_nobody_knows_need_a_spread():
     columns = (WIDE[0], Column.unbounded("width"))
-    with pytest.raises(ConfigError, match='columns.width must have public bounds with scale = "bounds"'):
+    with pytest.raises(ConfigError, match=r'columns.width must have public bounds with scale = "bounds"'):
         make_job(columns, scale="bounds")
     with pytest.raises(ConfigError, match=r'bounds = "private" must come with a signal of 100 or more; 300 records'):
         plan(make_job(columns, records=300), quick=True, epsilons=())
@@ -135,6 +135,39 @@ def test_a_plan_says_whether_the_scale_will_be_found():
     assert any(note.startswith("Strong enough to find the scale: ") for note in said)
     said = plan(make_job(), records=100, quick=True, epsilons=()).notes
     assert any(note.startswith("The scale is a guess: ") for note in said)
+
+
+@pytest.mark.parametrize("scale", ["spread", "bounds"])
+@pytest.mark.parametrize("columns", [2, 6])
+def test_missing_cells_are_imputed_on_every_route(scale, columns):
+    rows, _ = make_rows()
+    wide = np.hstack([rows] * (columns // 2))
+    named = tuple(Column(name=f"x{j}", low=(0, -2)[j % 2], high=(100, 12)[j % 2]) for j in range(columns))
+    frame = pd.DataFrame(wide, columns=[column.name for column in named])
+    gaps = frame.mask(np.random.default_rng(5).uniform(size=frame.shape) < 0.1)
+    gaps["x0"] = gaps["x0"].where(gaps.notna().any(axis=1), frame["x0"])
+    found = run(make_job(named, scale=scale, missing="impute"), gaps, evaluate=True)
+    centres = found.centres[np.argsort(found.centres[:, 0])][:, :2]
+    np.testing.assert_allclose(centres, [[20, 1], [50, 9], [80, 2]], atol=1.0)
+    assert found.evaluation.gaps == gaps.isna().any(axis=1).sum()
+    assert found.evaluation.ratio < 1.05
+    labels = np.concatenate(list(predict(found, gaps).labels()))
+    assert (labels == np.concatenate(list(predict(found, frame).labels()))).mean() > 0.95
+
+
+def test_categories_and_booleans_count_beside_numbers():
+    rng = np.random.default_rng(3)
+    labels = rng.integers(0, 3, 6000)
+    frame = pd.DataFrame({"length": 10.0 * rng.normal(size=6000) + np.array([300, 300, 600])[labels]})
+    frame["ward"] = np.where(rng.uniform(size=6000) < 0.97, np.array(["a", "b", "c"])[labels], "a")
+    frame["smokes"] = rng.uniform(size=6000) < np.array([0.05, 0.95, 0.5])[labels]
+    columns = (WIDE[0], Column.category("ward", ("a", "b", "c")), Column.boolean("smokes"))
+    found = run(make_job(columns, epsilon=2.0), frame, evaluate=True)
+    assert found.evaluation.ratio < 1.05
+    assert found.centres[:, 1:4].max(axis=1).min() > 0.8  # each centre has a ward
+    np.testing.assert_allclose(
+        found.scale.centre[1:4], frame.ward.value_counts(normalize=True)[["a", "b", "c"]], atol=0.03
+    )
 
 
 def test_a_weight_counts_in_both_scales():

@@ -23,6 +23,7 @@ class SynopsisOptions(NoiseOptions, frozen=True, tag=SYNOPSIS):
         data_keys=frozenset({"records"}),
         chooses_k=True,
         spread=True,
+        imputes=True,
         section="knobs",
         clusters_most=CLUSTERS_MOST,
         dimensions_most=DIMENSIONS_MOST,
