@@ -413,6 +413,10 @@ def encode_result(result: Result) -> bytes:
     told = result if result.card is None else msgspec.structs.replace(result, evaluation=None)
     fields = msgspec.to_builtins(told, enc_hook=lambda rows: rows.tolist())
     fields["columns"] = [column.list_agreed() for column in result.columns]
+    if result.scale is None:
+        del fields["scale"]  # as results have always been
+    if told.evaluation is not None and not told.evaluation.gaps:
+        del fields["evaluation"]["gaps"]
     head = {"schema": SCHEMA, "name": result.name, "protocol": result.protocol, "k": result.k}
     return msgspec.json.format(msgspec.json.encode(head | fields), indent=2) + b"\n"
 
