@@ -108,6 +108,10 @@ class Scale:
         """The map as coordinates say it: what goes to their start and end."""
         found = []
         for axis, centre, spread in zip(self.axes, self.centre, self.spread, strict=True):
+            if axis.is_level and spread > 0:
+                ends = [axis.weight * (end - centre) / (CLIP * spread) for end in (axis.low, axis.high)]
+                found.append(replace(axis, start=ends[0], end=ends[1]))
+                continue
             reach = CLIP * spread if spread > 0 else 1.0
             end = axis.weight if spread > 0 else 0.0
             found.append(replace(axis, low=centre - reach, high=centre + reach, start=-end, end=end))

@@ -311,6 +311,9 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
         if self.centre_noise is None:
             return np.zeros(self.centres.shape, dtype=bool)
         ranges = column_highs(self.coordinates) - column_lows(self.coordinates)
+        if self.scale is not None:  # of twelve spreads, five are usually all that there is
+            levels = np.array([axis.is_level for axis in self.coordinates])
+            ranges = np.where(levels, ranges, ranges * 5 / 12)
         found: np.ndarray[Any, np.dtype[np.bool_]] = self.centre_noise >= _MOSTLY_NOISE * ranges
         return found
 
