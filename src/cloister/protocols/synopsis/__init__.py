@@ -51,12 +51,12 @@ the leader sees it and states idle rounds and no result to the end; the coordina
 with the signatures of a quorum on it.
 
 Costs: 3 steps to agree on a seed and, with double masks, one to meet; two or three for each slot; one to state the
-result, one to sign it, one to finish. By default
-the slots (``Settings.slots``) have 1 + 312 d + 6000 + 8 k (d + 2) numbers for d <= 5, and 25 + 312 d + d (d + 3) / 2 +
-6000 + 8 k (d + 2) beyond; with ``scale = "bounds"`` 16 d, or d + 1, for 312 d. A party sends 8 bytes for each number,
-plus some 60 bytes per slot, 16 of them check words; the leader receives as many. A party receives the questions: some
-200 bytes and 8 for each number in one, such as a centre's coordinate. CPU: a signature to check and one pass over the records for each round that is needed; two masks to send,
-or one for each other party; a fifth of a microsecond for each number with exact noise.
+result, one to sign it, one to finish. By default the slots (``Settings.slots``) have 1 + 312 d + 6000 + 8 k (d + 2)
+numbers for d <= 5, and 25 + 312 d + d (d + 3) / 2 + 6000 + 8 k (d + 2) beyond; with ``scale = "bounds"`` 16 d, or d +
+1, for 312 d. A party sends 8 bytes for each number, plus some 60 bytes per slot, 16 of them check words; the leader
+receives as many. A party receives the questions: some 200 bytes and 8 for each number in one, such as a centre's
+coordinate. CPU: a signature to check and one pass over the records for each round that is needed; two masks to send, or
+one for each other party; a fifth of a microsecond for each number with exact noise.
 
 Reading order: :mod:`cloister.protocols.guided_sums`, :mod:`.questions`, :mod:`.zoom_questions`, :mod:`.settings`,
 :mod:`.pipeline`; then its steps in order: :mod:`.zoom`, :mod:`.grid_plan` with :mod:`.extent`, :mod:`.histogram`,
