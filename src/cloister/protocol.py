@@ -27,6 +27,7 @@ from msgspec import Meta, Struct
 
 from cloister.audit import JobUnderAudit
 from cloister.audit.whole_view import Released
+from cloister.columns import Scale
 from cloister.crypto import PUBLIC_KEY_BYTES, Entropy, is_signed
 from cloister.data import open_table
 from cloister.errors import ConfigError, RemoteProtocolError
@@ -196,6 +197,8 @@ class Finding:
     centre_noise
         (k, d), in unit scaling: the standard deviations of what noise does to the centres; None where it is not known.
         It follows from what was released and from public scales of noise alone.
+    scale
+        The map from original units to the centres' domain, if a spread was released; else the job's bounds are.
     codebooks
         Where columns are split: the cells of each encrypted party.
     details
@@ -209,6 +212,7 @@ class Finding:
     sizes: Sizes | None = None
     centre_noise: FloatArray | None = field(default=None, repr=False)
     curve: tuple[KChoice, ...] = ()
+    scale: Scale | None = None
     codebooks: tuple[CellBook, ...] = ()
     details: Any = None
     votes: Votes | None = None

@@ -86,6 +86,8 @@ def _seed_0(name: str, old: str) -> Named:
     return Named(name, "sessions/simulation", old, re.sub(r"(seed|keys)\)", r"\1 or 0)", old), _SECRETS)
 
 
+_SPREAD = ("tests/protocols/synopsis/test_spread.py",)
+
 NAMED: tuple[Named, ...] = (
     Named("unseeded is seed 0", "crypto/stream", "        return SystemEntropy()\n", "        seed = 0\n", _SECRETS),
     Named("the system's entropy is constant", "crypto/stream", "secrets.token_bytes(count)", "bytes(count)", _SECRETS),
@@ -1033,5 +1035,54 @@ NAMED: tuple[Named, ...] = (
         "                    os.ftruncate(self._file, 0)\n",
         "                    pass\n",
         ("tests/test_versions.py",),
+    ),
+    Named(
+        "one column paid for where several are asked",
+        "protocols/synopsis/zoom_questions",
+        "l2_squared=histograms * height**2",
+        "l2_squared=height**2",
+        _SPREAD,
+    ),
+    Named(
+        "a missing cell that is counted beside its column's bins",
+        "protocols/synopsis/zoom_questions",
+        "places[found >= 0]",
+        "np.maximum(places, 0)",
+        _SPREAD,
+    ),
+    Named(
+        "a record that has two levels",
+        "protocols/synopsis/zoom_questions",
+        "    return np.bincount(first, minlength=values.shape[1])\n",
+        "    return above.sum(axis=0)\n",
+        _SPREAD,
+    ),
+    Named(
+        "a scale that does not clip",
+        "columns/scale",
+        "        np.clip(points, -1.0, 1.0, out=points)\n",
+        "",
+        _SPREAD,
+    ),
+    Named(
+        "a gap that reaches a sum",
+        "kmeans/offsets",
+        "fill_from_centres(chunk, centres)",
+        "chunk",
+        _SPREAD,
+    ),
+    Named(
+        "moments that leave too little",
+        "protocols/synopsis/grid_plan",
+        "        moment_l2_squared = max(min(moment_l2_squared, most), int(_MOMENT_LEAST * BUDGET_UNITS))\n",
+        "",
+        _SPREAD,
+    ),
+    Named(
+        "bounds that nobody knows, from too few records",
+        "protocols/synopsis/pipeline",
+        "settings.any_private and settings.measure_signal(records) < SIGNAL_LEAST",
+        "False",
+        _SPREAD,
     ),
 )

@@ -140,7 +140,7 @@ def _simulate(
     quiet
         Print neither progress nor a report, only the folder.
     """
-    from cloister.columns import to_original
+    from cloister.columns import Within
     from cloister.report.evaluation import AllRecords
     from cloister.report.folder import check_destination
     from cloister.report.layout import make_console
@@ -152,7 +152,8 @@ def _simulate(
     drawn: list[FloatArray] = []
 
     def keep_some(tables: Sequence[Table]) -> None:
-        drawn.append(to_original(AllRecords(tables).sample(_MOST_DRAWN), setup.job.coordinates))
+        values = [table.encoded_by(Within(axes=setup.job.coordinates)) for table in tables]
+        drawn.append(AllRecords(values).sample(_MOST_DRAWN))
 
     ledgers: dict[str, LedgerSession] = {}
     with tell_if_stopped(ledgers, errors), show_progress(errors, quiet=quiet) as on_progress:

@@ -57,6 +57,8 @@ class Facts:
         What hides a party's values in transit, if it is not masks in a ring.
     noise_on_grid
         Whether all its noise is in steps of the records' fixed-point grid, so that it can be shown in unit scaling.
+    spread
+        Whether it can scale columns by a spread that it releases, where a unit is a record.
     """
 
     split: Literal["rows", "columns"] = "rows"
@@ -75,6 +77,7 @@ class Facts:
     remedy: str = "Another start finds less: run again, change initialisation, or give a start."
     hides_values: str = ""
     noise_on_grid: bool = False
+    spread: bool = False
 
 
 class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="name"):

@@ -46,21 +46,17 @@ class Prediction:
 
     def labels(self) -> Iterator[NDArray[np.int32]]:
         """Yield labels in batches, in the order of the records; a label is a row of the result's centres."""
-        from cloister.kmeans import nearest  # noqa: PLC0415 (numba takes a second to load)
+        from cloister.kmeans import fill_from_centres, nearest  # noqa: PLC0415 (numba takes a second to load)
 
         centres = to_unit(self.result.centres, self.result.coordinates)
         first = 1
         for points in self.table.batches():
-            missing = np.isnan(points)
-            labels = nearest(np.where(missing, 0.0, points), centres).labels
-            for row in np.flatnonzero(missing.any(axis=1)):  # the nearest by the cells that are there
-                there = ~missing[row]
-                if not there.any():
-                    where = f"row {first + row}"
-                    raise DataError(f"{self.table.label}: a row must have a cell; {where} has none. Remove it.")
-                labels[row] = np.argmin(((centres[:, there] - points[row, there]) ** 2).sum(axis=1))
+            empty = np.isnan(points).all(axis=1)
+            if empty.any():
+                where = f"row {first + int(empty.argmax())}"
+                raise DataError(f"{self.table.label}: a row must have a cell; {where} has none. Remove it.")
             first += len(points)
-            yield labels
+            yield nearest(fill_from_centres(points, centres), centres).labels
 
 
 def predict(result: Result, source: Any, *, decimal: str | None = None) -> Prediction:
@@ -87,7 +83,14 @@ def predict(result: Result, source: Any, *, decimal: str | None = None) -> Predi
         If the table does not hold the result's columns as numbers.
     """
     grid = FixedPoint(result.fractional_bits)
-    table = open_table(source, result.columns, fixed_point=grid, missing="impute", decimal=decimal)
+    table = open_table(
+        source,
+        result.columns,
+        coordinates=result.coordinates,
+        fixed_point=grid,
+        missing="impute",
+        decimal=decimal,
+    )
     check = table.check()
     return Prediction(result=result, table=table, records=check.records, clipped=check.clipped)
 

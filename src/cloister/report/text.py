@@ -259,7 +259,8 @@ def _print_loss(result: Result, console: Console) -> None:
     evaluation = result.evaluation
     if evaluation is None:
         return
-    print_heading(console, "Loss: mean squared distance of a record to its centre, columns scaled to [-1, 1]")
+    scaled = "to [-1, 1]" if result.scale is None else "so that 6 spreads are 1"
+    print_heading(console, f"Loss: mean squared distance of a record to its centre, columns scaled {scaled}")
     table = make_table("", "loss", "ratio")
     ratio = "-" if evaluation.ratio is None else f"{evaluation.ratio:.4f}"
     table.add_row("this run", f"{evaluation.loss:.6g}", ratio)

@@ -16,7 +16,7 @@ from cloister.privacy.units import Noisy
 from cloister.protocol import Explanation, Finding
 from cloister.protocols.align.alignment import Alignment
 from cloister.report.labels import PartyLabels
-from cloister.report.result import Learned, PartyTraffic, Result
+from cloister.report.result import Learned, PartyTraffic, Result, Spread
 from cloister.runtime import Traffic
 from cloister.sessions.tables import OwnTable
 
@@ -35,12 +35,14 @@ def make_result(
     rest
         The fields that tell how it was made.
     """
+    scale = finding.scale
+    lengths = job.scale_to_original(np.ones(job.dimensions)) if scale is None else scale.lengths
     return Result(
         name=job.name,
         protocol=job.protocol.name,
         variant=job.protocol.variant_in_words,
         columns=job.columns,
-        centres=job.to_original(finding.centres),
+        centres=job.to_original(finding.centres) if scale is None else scale.to_original(finding.centres),
         rounds=finding.rounds,
         parties=tuple(_describe_traffic(name, one) for name, one in traffic.items()),
         leakage=_list_learned(explanation),
@@ -54,7 +56,8 @@ def make_result(
         ring_bits=explanation.ring_bits,
         card=explanation.card,
         sizes=finding.sizes,
-        centre_noise=None if finding.centre_noise is None else job.scale_to_original(finding.centre_noise),
+        centre_noise=None if finding.centre_noise is None else finding.centre_noise * lengths,
+        scale=None if scale is None else Spread(centre=scale.centre, spread=scale.spread),
         curve=finding.curve,
         codebooks=finding.codebooks,
         **rest,

@@ -112,7 +112,9 @@ def simulate(
         if on_records is not None:
             on_records(everything)
         if measures_loss:
-            evaluation = evaluate_centres(everything, clustered.finding.centres)
+            scale = clustered.finding.scale
+            clustered_in = everything if scale is None else [table.encoded_by(scale) for table in everything]
+            evaluation = evaluate_centres(clustered_in, clustered.finding.centres)
     return summarise(setup, clustered, evaluation)
 
 

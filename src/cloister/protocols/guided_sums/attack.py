@@ -48,6 +48,7 @@ from cloister.roles import Seat
 from cloister.runtime import run_local
 
 _CLEAR = 40.0  # records over noise, per column: from about half of this on, all queries are asked
+_CLEAR_SCALED = 60.0
 _MOST_HARMLESS = 10_000
 _CLIENT_RECORDS = 20
 _RAW_ENTRIES = 32  # of each slot, as they were read: shows noise that repeats
@@ -96,8 +97,22 @@ def choose_units(job: Job, settings: GuidedSettings) -> dict[str, FloatArray]:
 
 def count_harmless(settings: GuidedSettings) -> int:
     """Return how many harmless records each party holds."""
-    needed = _CLEAR * max(settings.dimensions, 5) / settings.signal(BUDGET_UNITS)
+    needed = (
+        (_CLEAR_SCALED if settings.scaled else _CLEAR) * max(settings.dimensions, 5) / settings.signal(BUDGET_UNITS)
+    )
     return ceil(min(needed, _MOST_HARMLESS) / settings.parties)
+
+
+def make_harmless(job: Job, settings: GuidedSettings) -> FloatArray:
+    """Return harmless records: in the middle; where columns are scaled by a spread, halfway to two opposite corners.
+
+    Where all records were alike no column would count, and nothing be asked of the one that is attacked.
+    """
+    middle, count = find_middle(job), count_harmless(settings)
+    if not settings.scaled:
+        return np.repeat(middle[None, :], count, axis=0)
+    half = (find_corner(job) - middle) / 2
+    return np.resize(np.stack([middle - half, middle + half]), (count, len(middle)))
 
 
 class GuidedSessions:
@@ -122,7 +137,7 @@ class GuidedSessions:
         self.agreed = agreed
         self._protocol, self._identities = protocol, identities
         settings = agreed.agreement.settings
-        harmless = np.repeat(find_middle(job)[None, :], count_harmless(settings), axis=0)
+        harmless = make_harmless(job, settings)
         self._others: list[Records] = [make_table(job, harmless) for _ in job.parties[1:]]
         if settings.client_level:  # a party without records is one that is not there
             without: Records = ArrayRecords(np.zeros((0, job.dimensions)))

@@ -12,7 +12,7 @@ from cloister.aggregation import Introduction, Masks
 from cloister.aggregation.messages import Answered, OpenTotal, RestoreMasks
 from cloister.aggregation.seed_agreement import Ready
 from cloister.crypto import Stream, derive_key
-from cloister.errors import DivergedError, LocalProtocolError, RemoteProtocolError
+from cloister.errors import ConfigError, DivergedError, LocalProtocolError, RemoteProtocolError
 from cloister.privacy.release import NoiseDuty, release
 from cloister.protocol import Votes
 from cloister.protocols.guided_sums.agreement import Agreement, release_of
@@ -76,6 +76,8 @@ class GuidedParty:
         ------
         DivergedError
             If too few parties signed it, or the leader saw that a sum was not of answers to what it had asked.
+        ConfigError
+            If there were too few records to find bounds that nobody knows.
         """
         if not self._finished:
             raise LocalProtocolError("the session must be finished before anything is found; it is not.")
@@ -86,6 +88,11 @@ class GuidedParty:
                 f"{'there is none' if self._result is None else self._signatures}. A party or the coordinator did not "
                 "follow the protocol, or a message was changed on its way. What was released is paid for, and there is "
                 "no result. Find out who changed what before the job is run again."
+            )
+        if self._result.is_nothing:
+            raise ConfigError(
+                'bounds = "private" must come with more records, or a larger budget: those that there are do not show '
+                "where columns lie. Their number is paid for, and there is no result. Give bounds, or raise epsilon."
             )
         return self._result
 

@@ -108,6 +108,7 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
             sizes=found.sizes,
             centre_noise=found.centre_noise,
             curve=found.curve,
+            scale=found.scale,
             details=found,
             votes=party.votes,
         )

@@ -110,6 +110,11 @@ class GuidedSettings(ABC):
         return 0
 
     @property
+    def scaled(self) -> bool:
+        """Whether columns are scaled by a spread that is released."""
+        return False
+
+    @property
     def clear(self) -> float:
         """How many times nearer to its own centre than to others a record must be to count in the first round."""
         return 1.0
