@@ -98,8 +98,7 @@ class Account:
 
 
 def _reopen(path: str, dataset: str, identity: str) -> Account:
-    """What a pickle is: the same account; its file is checked when it is used, and never made."""
+    """What a pickle is: the same account. A model that is passed on can predict; to fit, the file must be there."""
     account = Account.__new__(Account)
     account.path, account.dataset, account._identity = Path(path), dataset, identity
-    account.open().close()
     return account
