@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from cloister import KMeans
 from cloister.errors import ConfigError, DataError
 from cloister.estimators import NotPrivateWarning, kmeans
-from tests.estimators.tables import BOUNDS, CENTRES, draw_table, sort
+from tests.estimators.tables import BOUNDS, CENTRES, draw_table, pass_on, sort
 
 STUDY = KMeans(2, epsilon=1e6, bounds=(-10, 10), weight_max=100, private=False, random_state=0)
 """Seeded, with next to no noise: checks compare fits, and cluster 50 records."""
@@ -59,7 +57,7 @@ def test_the_card_says_what_the_fit_promises_and_the_result_holds_nothing_exact(
 
 def test_pickles_leave_the_labels_out():
     fitted = KMeans(3, bounds=BOUNDS).fit(draw_table())
-    passed_on = pickle.loads(pickle.dumps(fitted))
+    passed_on = pass_on(fitted)
     assert not hasattr(passed_on, "labels_")
     assert np.array_equal(passed_on.predict(draw_table()), fitted.labels_)
 
@@ -147,7 +145,7 @@ def test_a_weight_is_a_chance_to_take_part():
 def test_weights_beyond_the_public_maximum_are_refused(weight):
     weights = np.ones(6000)
     weights[17] = weight
-    with pytest.raises(ValueError, match="weight_max|finite|NaN|infinity"):
+    with pytest.raises(ValueError, match=r"weight_max|finite|NaN|infinity"):
         KMeans(3, bounds=BOUNDS).fit(draw_table(), sample_weight=weights)
 
 

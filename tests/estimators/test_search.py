@@ -71,7 +71,7 @@ def test_each_part_has_an_equal_share_and_all_of_them_fit():
 def test_a_refused_search_fits_nothing_and_spends_nothing(account, monkeypatch):
     KMeans(2, epsilon=0.3, bounds=BOUNDS, account=account).fit(draw_table())
     before, fits = account.summarise(), count_fits(monkeypatch)
-    with pytest.raises(BudgetError, match="spent 0.3"):
+    with pytest.raises(BudgetError, match=r"spent 0\.3"):
         search(grid(), draw_table(), account=account, budget=BUDGET)
     assert account.summarise() == before
     assert fits == []
