@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from cloister import Account, Budget, FederatedKMeans, KMeans
-from cloister.errors import AbsentError, BudgetError, LedgerError
+from cloister.errors import AbsentError, BudgetError, ConfigError, LedgerError
 from cloister.privacy.ledger import Ledger, default_ledger
 from tests.estimators.tables import BOUNDS, draw_table, pass_on
 
@@ -83,6 +83,12 @@ def test_a_plain_grid_search_charges_every_fit(account, processes):
     )
     search.fit(draw_table())
     assert account.summarise().charges == 2 * 3 + 1
+
+
+@pytest.mark.parametrize("account", ["own.ledger", 3])
+def test_what_is_no_account_is_refused(account):
+    with pytest.raises(ConfigError, match=r"the account of owner must be a cloister\.Account; got"):
+        KMeans(3, bounds=BOUNDS, account=account).fit(draw_table())
 
 
 def test_a_seeded_fit_is_noted_and_never_charged(account):

@@ -47,7 +47,7 @@ def count_fits(monkeypatch):
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_search_costs_its_budget_and_finds_the_clusters(account, processes):
     asked = grid(n_jobs=processes)
-    fitted = search(asked, draw_table(), account=account, budget=BUDGET)
+    fitted = search(asked, draw_table(), account, BUDGET)
     assert fitted.best_params_ == {"n_clusters": 3}
     spent = account.summarise()
     assert spent.held == 0
@@ -72,7 +72,7 @@ def test_a_refused_search_fits_nothing_and_spends_nothing(account, monkeypatch):
     KMeans(2, epsilon=0.3, bounds=BOUNDS, account=account).fit(draw_table())
     before, fits = account.summarise(), count_fits(monkeypatch)
     with pytest.raises(BudgetError, match=r"spent 0\.3"):
-        search(grid(), draw_table(), account=account, budget=BUDGET)
+        search(grid(), draw_table(), account, BUDGET)
     assert account.summarise() == before
     assert fits == []
 
@@ -96,13 +96,38 @@ def test_a_refused_search_fits_nothing_and_spends_nothing(account, monkeypatch):
 )
 def test_what_cannot_be_priced_is_refused_with_nothing_spent(account, asked, message):
     with pytest.raises(ConfigError, match=message):
-        search(asked, draw_table(), account=account, budget=BUDGET)
+        search(asked, draw_table(), account, BUDGET)
     assert (account.summarise().charges, account.summarise().held) == (0, 0)
+
+
+class ByPosition(RecordFolds):
+    def split(self, X, y=None, groups=None):
+        yield from KFold(self.n_splits).split(X)
+
+
+def test_a_splitter_that_only_looks_like_ours_is_refused(account):
+    with pytest.raises(ConfigError, match="other splitters go by position"):
+        search(grid(cv=ByPosition(3)), draw_table(), account, BUDGET)
+
+
+def test_what_is_no_account_is_refused():
+    with pytest.raises(ConfigError, match=r"must be a cloister\.Account; got str"):
+        search(grid(), draw_table(), "own.ledger", BUDGET)
+
+
+def test_a_search_protects_records_and_no_other_unit(account):
+    with pytest.raises(ConfigError, match="for one record; got one client"):
+        search(grid(), draw_table(), account, Budget(epsilon=1.0, delta=1e-6, unit="client"))
+
+
+def test_numbers_of_clusters_may_be_numpys(account):
+    asked = GridSearchCV(KMeans(bounds=BOUNDS), {"n_clusters": np.arange(2, 4)}, cv=RecordFolds(2))
+    assert search(asked, draw_table(), account, BUDGET).best_params_ == {"n_clusters": 3}
 
 
 def test_a_table_that_no_fit_takes_costs_nothing(account):
     with pytest.raises((ValueError, DataError)):
-        search(grid(), [[1.0, np.nan]], account=account, budget=BUDGET)
+        search(grid(), [[1.0, np.nan]], account, BUDGET)
     assert (account.summarise().charges, account.summarise().held) == (0, 0)
 
 
@@ -117,7 +142,7 @@ def test_nobody_else_can_spend_the_price_while_the_search_runs(account, monkeypa
         return fit(self, *arguments, **options)
 
     monkeypatch.setattr(KMeans, "fit", interrupt)
-    search(grid(), draw_table(), account=account, budget=BUDGET)
+    search(grid(), draw_table(), account, BUDGET)
     assert refused
     assert account.summarise().charges == 7
 
@@ -132,13 +157,13 @@ def test_a_search_that_fails_half_way_stays_spent_and_raises(account, monkeypatc
 
     monkeypatch.setattr(KMeans, "fit", fail)
     with pytest.raises(RuntimeError, match="a test"):  # and not a score that is not a number
-        search(grid(error_score=np.nan), draw_table(), account=account, budget=BUDGET)
+        search(grid(error_score=np.nan), draw_table(), account, BUDGET)
     assert account.summarise().held == 1
     assert account.summarise().epsilon > 0.9999
 
 
 def test_nothing_runs_at_a_searchs_expense_after_its_end(account):
-    fitted = search(grid(), draw_table(), account=account, budget=BUDGET)
+    fitted = search(grid(), draw_table(), account, BUDGET)
     with pytest.raises(LedgerError, match="it is over"):
         fitted.score(draw_table())
     held = fitted.scorer_.paid

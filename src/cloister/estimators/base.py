@@ -69,7 +69,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        tags.non_deterministic = getattr(self, "private", False)
+        tags.non_deterministic = getattr(self, "private", True)
         return tags
 
     # --- new records
@@ -139,6 +139,22 @@ def choose_seed(*, private: bool, random_state: Any) -> int | None:
     if random_state is None:
         return int.from_bytes(SystemEntropy().bytes(4), "big") % _SEEDS
     return int(check_random_state(random_state).randint(_SEEDS))
+
+
+def read_count(number: Any) -> Any:
+    """Return an integer as a job takes it, also one of NumPy's, as grids have; anything else as it is."""
+    return int(number) if isinstance(number, np.integer) else number
+
+
+def open_sides(accounts: Mapping[str, Any]) -> dict[str, OwnSide]:
+    """Return where parties' ledgers are, by name; each must be the one that its account was made with."""
+    for name, account in accounts.items():
+        if not hasattr(account, "open_side"):
+            raise ConfigError(
+                f"the account of {name} must be a cloister.Account; got {type(account).__name__}. Write: Account(path, "
+                "name of the data)"
+            )
+    return {name: account.open_side() for name, account in accounts.items()}
 
 
 def run_job(

@@ -20,7 +20,7 @@ from sklearn.model_selection import GridSearchCV, ParameterGrid
 from cloister.crypto import SystemEntropy
 from cloister.errors import BudgetError, ConfigError, LedgerError
 from cloister.estimators.account import Account
-from cloister.estimators.base import make_budget, name_columns
+from cloister.estimators.base import make_budget, name_columns, open_sides
 from cloister.estimators.bounds import make_columns
 from cloister.estimators.folds import RecordFolds
 from cloister.estimators.kmeans import KMeans
@@ -43,7 +43,7 @@ _PARTS = ("epsilon", "delta", "account", "private", "random_state")
 
 
 def search(
-    estimator: GridSearchCV, X: Any, *, account: Account, budget: Budget, radius: float | None = None
+    estimator: GridSearchCV, X: Any, account: Account, budget: Budget, *, radius: float | None = None
 ) -> GridSearchCV:
     """Run a grid search that costs what is said, or is refused with nothing spent.
 
@@ -81,6 +81,7 @@ def search(
     `_WHOLE`. Event: all fits and scores that the record is in. Theorem: docs/proofs/search.md, claim 2.
     """
     _check_search(estimator)
+    open_sides({"the search": account})
     if budget.unit is not Unit.RECORD:
         raise ConfigError(f"the budget of a search must be for one record; got one {budget.unit.value}.")
     folds = estimator.cv if isinstance(estimator.cv, RecordFolds) else RecordFolds(estimator.cv or 5)
@@ -271,7 +272,7 @@ def _check_search(search: Any) -> None:
         )
     if search.refit is not True:
         raise ConfigError(f"refit must be True; got {search.refit!r}. The price includes one refit.")
-    if not (search.cv is None or isinstance(search.cv, int | RecordFolds)):
+    if not (search.cv is None or isinstance(search.cv, int) or type(search.cv) is RecordFolds):
         raise ConfigError(
             "cv must be cloister.RecordFolds, a number of folds, or left out: other splitters go by position, so one "
             f"record that is removed moves others to other folds; got {type(search.cv).__name__}."

@@ -11,7 +11,15 @@ from cloister.columns import Column
 from cloister.crypto import Stream, SystemEntropy
 from cloister.errors import ConfigError
 from cloister.estimators.account import Account
-from cloister.estimators.base import Clusterer, choose_seed, make_budget, name_columns, run_job
+from cloister.estimators.base import (
+    Clusterer,
+    choose_seed,
+    make_budget,
+    name_columns,
+    open_sides,
+    read_count,
+    run_job,
+)
 from cloister.estimators.bounds import make_columns
 from cloister.job import Job, JobParty
 from cloister.records import FloatArray
@@ -109,7 +117,7 @@ class KMeans(Clusterer):
         kept = table
         if sample_weight is not None:
             kept = table[_toss(table, sample_weight, self.weight_max, seed)]
-        sides = {} if self.account is None else {OWNER: self.account.open_side()}
+        sides = open_sides({} if self.account is None else {OWNER: self.account})
         result = run_job(self.make_job(columns), {OWNER: kept}, sides=sides, seed=seed)
         self._take(result)
         self.labels_ = self._measure(table).argmin(axis=1).astype(np.int32)
@@ -119,7 +127,7 @@ class KMeans(Clusterer):
         """Return the job that a fit runs."""
         return Job(
             name=type(self).__name__,
-            k=self.n_clusters,
+            k=read_count(self.n_clusters),
             choose_k=self.choose_k,
             columns=columns,
             parties=(JobParty(name=OWNER),),

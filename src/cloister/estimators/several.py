@@ -13,7 +13,15 @@ from sklearn.utils.validation import check_array
 from cloister.columns import Column
 from cloister.errors import ConfigError
 from cloister.estimators.account import Account
-from cloister.estimators.base import Clusterer, choose_seed, make_budget, name_columns, run_job
+from cloister.estimators.base import (
+    Clusterer,
+    choose_seed,
+    make_budget,
+    name_columns,
+    open_sides,
+    read_count,
+    run_job,
+)
 from cloister.estimators.bounds import make_columns
 from cloister.job import DataOptions, Job, JobParty, make_options
 from cloister.records import FloatArray, IntArray
@@ -42,7 +50,7 @@ class _Several(Clusterer):
         read, columns = self._read_all(tables)
         private, random_state = getattr(self, "private", True), getattr(self, "random_state", None)
         seed = choose_seed(private=private, random_state=random_state)
-        sides = {name: account.open_side() for name, account in self._find_accounts(tables).items()}
+        sides = open_sides(self._find_accounts(tables))
         self._take(run_job(self._make_job(read, columns), read, sides=sides, seed=seed))
         self.labels_ = self._label(read)
         return self
@@ -196,7 +204,7 @@ class FederatedKMeans(_ByRows):
     def _make_job(self, tables: Mapping[str, FloatArray], columns: tuple[Column, ...]) -> Job:
         return Job(
             name=type(self).__name__,
-            k=self.n_clusters,
+            k=read_count(self.n_clusters),
             choose_k=self.choose_k,
             columns=columns,
             parties=tuple(JobParty(name=name) for name in tables),
@@ -207,7 +215,8 @@ class FederatedKMeans(_ByRows):
 class SecureKMeans(_ByRows):
     """Exact k-means over the records of several parties: Lloyd's algorithm on masked sums. Not differentially private.
 
-    The centres are those of one joint table: what users of k-means expect. The coordinator learns nothing; every party
+    The centres are those of one joint table from the same start, which the parties draw together: what users of k-means
+    expect. The coordinator learns nothing; every party
     learns the sums and counts of each round over all parties, which can reveal records of small clusters. Lloyd over
     coded shares (``secfc`` in a job file) hides these sums from parties, and shows all distances to the coordinator.
 
@@ -237,10 +246,10 @@ class SecureKMeans(_ByRows):
         masks = "double" if len(tables) > 2 else "common"
         return Job(
             name=type(self).__name__,
-            k=self.n_clusters,
+            k=read_count(self.n_clusters),
             columns=columns,
             parties=tuple(JobParty(name=name) for name in tables),
-            protocol=make_options("masked-sum-count", iterations=self.max_iter, masks=masks),
+            protocol=make_options("masked-sum-count", iterations=read_count(self.max_iter), masks=masks),
         )
 
 
@@ -302,7 +311,7 @@ class VerticalKMeans(_Several):
     def _make_job(self, tables: Mapping[str, FloatArray], columns: tuple[Column, ...]) -> Job:
         return Job(
             name=type(self).__name__,
-            k=self.n_clusters,
+            k=read_count(self.n_clusters),
             columns=columns,
             parties=tuple(JobParty(name=name, columns=tuple(self._held[name])) for name in tables),
             protocol=make_options("vertical"),
@@ -317,6 +326,8 @@ class VerticalKMeans(_Several):
     def _read(self, X: Any) -> FloatArray:
         self._check_fitted()
         if isinstance(X, Mapping):
+            if set(X) != set(self._held):
+                raise ConfigError(f"records must have a table of each of {', '.join(self._held)}, and no other.")
             X = np.hstack([check_array(X[name], dtype=np.float64) for name in self._held])
             joined: FloatArray = check_array(X)
             return joined
