@@ -57,6 +57,9 @@ _EXPONENTIALS = ("tests/privacy/test_exponentials.py",)
 _BOOKS = ("tests/privacy/test_books.py",)
 _BLOCKS = ("tests/kmeans/test_expression.py",)
 _JOB = ("tests/jobfile/test_any_value.py",)
+_ESTIMATOR = ("tests/estimators/test_kmeans.py",)
+_ACCOUNT = ("tests/estimators/test_account.py",)
+_SEARCH = ("tests/estimators/test_search.py",)
 _WATCH_LOG = ("tests/deployment/watch/test_log.py",)
 _WATCH_PAGES = ("tests/deployment/watch/test_pages.py",)
 _ABSENT = ("tests/test_absent.py",)
@@ -1084,5 +1087,96 @@ NAMED: tuple[Named, ...] = (
         "settings.any_private and settings.measure_signal(records) < SIGNAL_LEAST",
         "False",
         _SPREAD,
+    ),
+    Named(
+        "folds by position",
+        "estimators/folds",
+        "    return Stream(SystemEntropy().bytes(32)).integers(folds, records)\n",
+        "    return np.arange(records) % folds\n",
+        _SEARCH,
+    ),
+    Named(
+        "a score that is not paid for",
+        "estimators/grid_search",
+        "release(exact, self.event, duty=NoiseDuty(charger=self.paid, sampler=ExactSampler()))",
+        "exact",
+        _SEARCH,
+    ),
+    Named(
+        "a price that is asked after the fits",
+        "estimators/grid_search",
+        "session.hold(plan.releases, what=what)",
+        "session.hold(plan.releases[:1], what=what)",
+        _SEARCH,
+    ),
+    Named(
+        "a fit of each candidate that is not in the price",
+        "estimators/grid_search",
+        "for release in fit * (folds - 1)",
+        "for release in fit * (folds - 2)",
+        _SEARCH,
+    ),
+    Named(
+        "fits at a search's expense after its end",
+        "estimators/grid_search",
+        "            if not ledger.is_held(self._account.dataset, self._hold):\n",
+        "            if False:\n",
+        _SEARCH,
+    ),
+    Named(
+        "a search that goes on after a refusal",
+        "estimators/grid_search",
+        'error_score="raise"',
+        "error_score=float('nan')",
+        _SEARCH,
+    ),
+    Named(
+        "an account that is copied",
+        "estimators/account",
+        "    def __sklearn_clone__(self) -> Account:\n        return self\n",
+        "    def __sklearn_clone__(self) -> Account:\n        return Account(self.path, self.dataset + ' copy')\n",
+        _ACCOUNT,
+    ),
+    Named(
+        "an account that starts afresh on another host",
+        "estimators/account",
+        "ledger = Ledger(self.path, create=False)\n        if ledger.identity != self._identity:",
+        "ledger = Ledger(self.path)\n        if False:",
+        _ACCOUNT,
+    ),
+    Named(
+        "fits that are charged to nobody's name",
+        "estimators/account",
+        "OwnSide(ledger=self.path, dataset=self.dataset)",
+        "OwnSide(ledger=self.path)",
+        _ACCOUNT,
+    ),
+    Named(
+        "labels in pickles",
+        "estimators/base",
+        '        state.pop("labels_", None)\n',
+        "",
+        _ESTIMATOR,
+    ),
+    Named(
+        "a weight above the public maximum",
+        "estimators/kmeans",
+        "((weights >= 0) & (weights <= weight_max)).all()",
+        "(weights >= 0).all()",
+        _ESTIMATOR,
+    ),
+    Named(
+        "weights that count in full",
+        "estimators/kmeans",
+        "stream.uniform(len(weights)) < weights / weight_max",
+        "weights > 0",
+        _ESTIMATOR,
+    ),
+    Named(
+        "one table with half the noise",
+        "protocols/guided_sums/alone",
+        "release_answer(agreement, round_, query, self._records, duty=self._duty)",
+        "release_answer(agreement, round_, query, self._records, duty=self._duty) // 2",
+        ("tests/protocols/guided_sums/test_alone.py",),
     ),
 )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from cloister.cli.network import Deadline, JobFile, Quiet, read_address
+from cloister.cli.network import Deadline, JobFile, Quiet
 from cloister.errors import ConfigError, TooFewPartiesError
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ def clients(
     quiet: Quiet = False,
 ) -> None:
     """Take part for many clients at once; whoever runs this holds all their tables, and must be trusted by them."""
+    from cloister.deployment.joining import read_address
     from cloister.jobfile import load_job
     from cloister.report.folder import check_destination, write_result
     from cloister.report.layout import make_console

@@ -141,7 +141,7 @@ class Job:
     columns
         What the tables have: the columns with their public bounds or levels. `coordinates` are what is clustered.
     parties
-        At least two, with different names.
+        With different names. One alone is one table: differentially private, by the protocols that take it.
     protocol, data, budget, coordinator
         The sections of the same name. `cloister.make_options` makes those of a protocol.
 
@@ -375,6 +375,7 @@ def _check_facts(job: Job) -> None:
     facts, protocol = job.protocol.facts, job.protocol.name
     key, least = ("k_max", 2) if job.choose_k else ("k", facts.clusters_least)
     check_integer(("clusters", key), job.k, least, facts.clusters_most)
+    _check_alone(job)
     if job.dimensions > facts.dimensions_most:
         must = f"have at most {facts.dimensions_most} coordinates with the protocol {protocol}"
         refuse(("columns",), must, f"{job.dimensions}", "A category has one for each of its levels.")
@@ -397,6 +398,20 @@ def _check_facts(job: Job) -> None:
         if facts.split == "rows" and party.columns is not None:
             takers = [name for name, options in known_options().items() if options.facts.split == "columns"]
             _refuse_section(("parties", i, "columns"), takers, protocol)
+
+
+def _check_alone(job: Job) -> None:
+    """Refuse one party where a protocol is one between several, and hiding the only party there is."""
+    if len(job.parties) > 1:
+        return
+    facts, protocol = job.protocol.facts, job.protocol.name
+    if facts.parties_least > 1:
+        alone = [name for name, options in known_options().items() if options.facts.parties_least == 1]
+        what_to_do = f"Add another [[parties]] section. One table alone needs noise: use {join_or(alone)}."
+        refuse(("parties",), f"be at least {facts.parties_least} with the protocol {protocol}", "1", what_to_do)
+    if job.budget is not None and job.budget.unit is Unit.CLIENT:
+        what_to_do = "With one table, the unit is what is in it: leave unit out."
+        refuse(("budget", "unit"), "not be all of the only party's records", show_value("client"), what_to_do)
 
 
 def _refuse_section(path: KeyPath, takers: list[str], protocol: str) -> None:

@@ -191,8 +191,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
     name, protocol, variant
         From the job; ``variant`` says how the run differs from the protocol's default.
     ran
-        How it was made: ``"simulated"`` by one process that held every party's records, or ``"between organisations"``
-        by processes of which each held its own.
+        How it was made: ``"simulated"`` by one process that held every party's records, ``"between organisations"``
+        by processes of which each held its own, or, of one table, ``"by its owner"``.
     between
         The run between organisations; None of a simulation.
     columns
@@ -245,7 +245,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
 
     name: str
     protocol: str
-    ran: Literal["simulated", "between organisations"]
+    ran: Literal["simulated", "between organisations", "by its owner"]
     columns: tuple[Column, ...]
     centres: np.ndarray[Any, np.dtype[np.float64]]
     rounds: int

@@ -57,7 +57,8 @@ def print_report(result: Result, console: Console, *, folder: Path | None = None
     parties = ", ".join(names[:_MOST_PARTIES])
     if len(names) > _MOST_PARTIES:
         parties += f" and {len(names) - _MOST_PARTIES:,} more"
-    clusters, holders = format_quantity(result.k, "cluster"), format_quantity(len(names), "party", "parties")
+    clusters, alone = format_quantity(result.k, "cluster"), result.ran == "by its owner"
+    holders = "one table" if alone else format_quantity(len(names), "party", "parties")
     print_heading(console, f"{result.name}: {clusters} over the records of {holders} ({result.ran})")
     protocol = f"{result.protocol}, {result.variant}" if result.variant else result.protocol
     print_line(console, f"{parties}; protocol {protocol}; {format_quantity(result.rounds, 'round')}")
@@ -70,7 +71,8 @@ def print_report(result: Result, console: Console, *, folder: Path | None = None
         on_grid = _find_facts(result).noise_on_grid  # otherwise rounds have scales of their own
         print_card(result.card, console, ran=result.ran, unit_step=2.0**-result.fractional_bits if on_grid else None)
     _print_leakage(result, console)
-    _print_traffic(result, console)
+    if not alone:
+        _print_traffic(result, console)
     if result.notes:
         print_heading(console, "Notes")
         for note in result.notes:
@@ -276,7 +278,11 @@ def _print_loss(result: Result, console: Console) -> None:
         print_line(console, _find_facts(result).remedy)
     print_line(
         console,
-        "Computed by the simulator, which holds every record; no party could."
+        (
+            "Computed by the table's owner."
+            if result.ran == "by its owner"
+            else "Computed by the simulator, which holds every record; no party could."
+        )
         + ("" if result.card is None else " It is exact, so it is not private, and not written to the result."),
     )
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.job import Job
-from cloister.privacy.units import Noisy
+from cloister.privacy.units import Noisy, name_role
 from cloister.protocol import Explanation, Finding
 from cloister.protocols.align.alignment import Alignment
 from cloister.report.labels import PartyLabels
@@ -104,7 +104,7 @@ def _list_learned(explanation: Explanation) -> tuple[Learned, ...]:
     noise = Noisy.PRIVATE if explanation.card is None else explanation.card.noisy
     rows = []
     for (role, learns), group in groupby(explanation.leakage.rows, key=lambda row: (row.role, row.learns)):
-        name = {"coordinator": f"the {explanation.middleman}", "party": "each party"}[role]
+        name = name_role(role, explanation.middleman)
         what = "; ".join(row.meaning for row in group)
         rows.append(Learned(role=name, what=what, how=learns.in_words(noise)))
     note = f"public; see {explanation.leakage.source}"

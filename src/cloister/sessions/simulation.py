@@ -40,6 +40,7 @@ from cloister.report.labels import PartyLabels
 from cloister.report.result import Evaluation, NetworkTime, Result
 from cloister.runtime import NETWORKS, LocalRun, OnProgress, Traffic, run_local
 from cloister.sessions.alignment import Aligned, align_tables
+from cloister.sessions.alone import is_alone, run_alone, told_if_alone
 from cloister.sessions.assembly import (
     know_alignment,
     list_books,
@@ -100,8 +101,9 @@ def simulate(
         If the job, a table or the run breaks a rule. If a table is at fault, nothing has been sent.
     """
     setup = Setup.of(job) if seed is None else replace(Setup.of(job), seed=seed)
-    simulation = Simulation.open(setup, sources or {}, on_progress=on_progress, on_table=on_table)
-    clustered = simulation.cluster(on_ledger)
+    with told_if_alone(setup.job):
+        simulation = Simulation.open(setup, sources or {}, on_progress=on_progress, on_table=on_table)
+        clustered = simulation.cluster(on_ledger)
     if on_labels is not None:
         for labels in clustered.labels:
             on_labels(labels)
@@ -252,9 +254,11 @@ class Simulation:
                 )
                 for number, (name, own) in enumerate(self.inputs.items(), start=1)
             ]
-            coordinator, duty = seat_coordinator(
-                session, make_entropy(COORDINATOR, seed=seed), sampler=make_sampler(COORDINATOR)
-            )
+            coordinator, duty = None, None
+            if not is_alone(setup.job):
+                coordinator, duty = seat_coordinator(
+                    session, make_entropy(COORDINATOR, seed=seed), sampler=make_sampler(COORDINATOR)
+                )
             books = None
             if charges is not None:
                 books = JobBooks(
@@ -272,7 +276,10 @@ class Simulation:
             parties = [one.role for one in seated]
             for party in parties:
                 stack.callback(protocol.close, party)  # wipes keys even if the session is aborted
-            run = self._run(protocol, session.agreed, coordinator, parties, session.id)
+            if coordinator is None:
+                run = run_alone(protocol, session.agreed, parties[0], self.on_progress)
+            else:
+                run = self._run(protocol, session.agreed, coordinator, parties, session.id)
             findings = [protocol.find(session.agreed, party, run.result) for party in parties]
             finding = _find_common([found for found in findings if found is not None])
             explanation = protocol.explain(
@@ -396,7 +403,8 @@ def summarise(setup: Setup, clustered: Clustered, evaluation: Evaluation | None)
     """Return what a run shows: nothing of what is only its parties' or the audit's."""
     explanation, run = clustered.explanation, clustered.run
     if setup.seed is not None:
-        seeded = f"Made with seed {setup.seed}: reproducible, but anyone who knows the seed can remove every mask."
+        hidden = "the noise" if is_alone(setup.job) else "every mask"
+        seeded = f"Made with seed {setup.seed}: reproducible, but anyone who knows the seed can remove {hidden}."
         explanation = replace(explanation, notes=(*explanation.notes, seeded))
     names = [party.name for party in setup.job.parties]
     return make_result(
@@ -404,9 +412,9 @@ def summarise(setup: Setup, clustered: Clustered, evaluation: Evaluation | None)
         explanation,
         clustered.finding,
         dict(zip(names, run.traffic.values(), strict=True)),
-        ran="simulated",
+        ran="by its owner" if is_alone(setup.job) else "simulated",
         notes=explanation.notes,
-        transcript_sha256=None if setup.seed is None else run.transcript_sha256,
+        transcript_sha256=None if setup.seed is None or is_alone(setup.job) else run.transcript_sha256,
         seeded=setup.seed is not None,
         evaluation=evaluation,
         network=None if setup.network is None else NetworkTime(model=setup.network, simulated_s=run.network_s or 0.0),

@@ -172,7 +172,7 @@ class GuidedParty:
             )
 
         def make() -> NDArray[Any]:
-            vector = self._pay(query, round_)
+            vector = release_answer(agreement, round_, query, self._records, duty=self._duty)
             self._left -= query.l2_squared
             return agreement.ring.encode(vector)
 
@@ -191,26 +191,6 @@ class GuidedParty:
                 f"the questions before round {round_} must be those that party {self._seat.number} answered; they "
                 "differ."
             )
-
-    def _pay(self, query: Query, round_: int) -> IntArray:
-        """Measure, fill the slot, charge our books, and add our noise where the parties add it.
-
-        Privacy
-        -------
-        Neighbours, sensitivity and event: `release_of`. A round that is not needed reveals nothing about records, costs
-        nothing and carries the same noise: under the masks, all rounds look the same to the coordinator.
-        """
-        settings, slot = self._agreement.settings, self._agreement.slots[round_ - 1]
-        exact = np.zeros(slot.length, dtype=np.int64)
-        exact[: query.length] = query.measure(self._records)
-        share = settings.placement.mechanism_for_share(settings.noise_in(slot))
-        if query.l2_squared == 0:
-            return exact if self._agreement.by_coordinator else self._duty.sampler.draw(share, slot.length)
-        event = release_of(query, slot, settings)
-        if self._agreement.by_coordinator:
-            self._duty.charger.charge(event)
-            return exact
-        return release(exact, event, duty=self._duty, share=share)
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -244,3 +224,26 @@ class GuidedParty:
             seed=masks.seed,
             session=self._seat.session,
         )
+
+
+def release_answer(
+    agreement: Agreement[Any], round_: int, query: Query, records: Records, *, duty: NoiseDuty
+) -> IntArray:
+    """Measure, fill the slot, charge our books, and add our noise where the parties add it.
+
+    Privacy
+    -------
+    Neighbours, sensitivity and event: `release_of`. A round that is not needed reveals nothing about records, costs
+    nothing and carries the same noise: under the masks, all rounds look the same to the coordinator.
+    """
+    settings, slot = agreement.settings, agreement.slots[round_ - 1]
+    exact = np.zeros(slot.length, dtype=np.int64)
+    exact[: query.length] = query.measure(records)
+    share = settings.placement.mechanism_for_share(settings.noise_in(slot))
+    if query.l2_squared == 0:
+        return exact if agreement.by_coordinator else duty.sampler.draw(share, slot.length)
+    event = release_of(query, slot, settings)
+    if agreement.by_coordinator:
+        duty.charger.charge(event)
+        return exact
+    return release(exact, event, duty=duty, share=share)

@@ -27,5 +27,6 @@ class SynopsisOptions(NoiseOptions, frozen=True, tag=SYNOPSIS):
         section="knobs",
         clusters_most=CLUSTERS_MOST,
         dimensions_most=DIMENSIONS_MOST,
+        parties_least=1,
     )
     knobs: Knobs = Knobs()

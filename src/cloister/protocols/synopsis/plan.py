@@ -327,7 +327,8 @@ def _describe_route(settings: Settings, cases: Sequence[Case]) -> str:
     return (
         f"Route: {' or '.join(routes)}: the histogram is {' or '.join(where[route] for route in routes)}, "
         f"with {_span([case.cells for case in own])} cells; then {_span([case.rounds for case in own])} rounds of "
-        f"Lloyd's algorithm. There are {len(settings.slots)} rounds on the wire, those not needed as zeros."
+        "Lloyd's algorithm."
+        + ("" if settings.alone else f" There are {len(settings.slots)} rounds on the wire, those not needed as zeros.")
     )
 
 

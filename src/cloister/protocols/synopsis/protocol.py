@@ -40,6 +40,8 @@ class Synopsis(GuidedClustering[Settings]):
 
     def explain_choice(self, job: Job, others: str) -> str:
         """Say why it is used."""
+        if len(job.parties) == 1:
+            return f"there is one table, which {self.name} clusters with noise."
         return f"rows are split across organisations, so the default, {self.name}, is used; also: {others}."
 
     def list_notes(self, settings: Settings, found: GuidedFinding, *, idle: int) -> tuple[str, ...]:
@@ -61,7 +63,7 @@ class Synopsis(GuidedClustering[Settings]):
                 f"The histogram tells only {layout.axes} of {settings.dimensions} columns apart: there are too few "
                 "records, or too little budget, for more. Clusters that differ in other columns may be missed."
             )
-        if idle:
+        if idle and not settings.alone:
             were, they = ("was", "It was") if idle == 1 else ("were", "They were")
             notes.append(
                 f"{idle} of {len(settings.slots)} rounds {were} not needed. {they} filled with zeros, so that no "
