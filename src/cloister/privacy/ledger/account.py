@@ -146,7 +146,8 @@ class Account:
         if math.isinf(more.epsilon(cap.delta)):
             what_to_do = (
                 f"No bound holds for what was asked: under this cap a charge must protect one {cap.unit.value}, not "
-                "less; at delta = 0 its noise must be Laplace. Run a job that does, or let the data's owner set another cap."
+                "less; at delta = 0 its noise must be Laplace. Run a job that does, or let the data's owner set "
+                "another cap."
             )
         raise BudgetError(
             f"all releases on {which} must cost at most epsilon = {cap.epsilon:.6g} at delta = {cap.delta:.3g} "
