@@ -17,6 +17,7 @@ from rich.text import Text
 from cloister.job.options import Facts, known_options
 from cloister.report.card_text import print_card
 from cloister.report.layout import (
+    Page,
     choose_noun,
     format_bytes,
     format_noisy_count,
@@ -41,7 +42,7 @@ _LONGEST_HEADING = 24
 _MOST_NAMED = 10
 
 
-def print_report(result: Result, console: Console, *, folder: Path | None = None) -> None:
+def print_report(result: Result, console: Console | Page, *, folder: Path | None = None) -> None:
     """Print a result for people.
 
     Parameters
@@ -75,7 +76,7 @@ def print_report(result: Result, console: Console, *, folder: Path | None = None
         print_heading(console, "Notes")
         for note in result.notes:
             print_line(console, f"- {note}")
-    if folder is not None:
+    if folder is not None and isinstance(console, Console):
         print_heading(console, "Written")
         for path in sorted(folder.iterdir()):
             console.print(Text(f"  {path}"), soft_wrap=True)
@@ -95,7 +96,7 @@ def _find_facts(result: Result) -> Facts:
     return Facts() if options is None else options.facts
 
 
-def _print_centres(result: Result, console: Console) -> None:
+def _print_centres(result: Result, console: Console | Page) -> None:
     """Print the centres; the shorter side goes across, in several tables if it is too wide."""
     names = [column.name for column in result.columns]
     clusters = [f"cluster {j}" for j in range(result.k)]
@@ -210,7 +211,7 @@ def _fit_across(names: Sequence[str], widths: Sequence[int], room: int) -> Itera
     yield range(start, min(len(names), _MOST_ROWS))
 
 
-def _print_curve(result: Result, console: Console) -> None:
+def _print_curve(result: Result, console: Console | Page) -> None:
     """Print each k that was tried on the released synopsis; nothing if k was given."""
     if not result.curve:
         return
@@ -237,7 +238,7 @@ def _choose_tried(tried: list[KChoice], k: int) -> list[KChoice]:
     return sorted(nearest, key=lambda choice: choice.k)
 
 
-def _print_loss(result: Result, console: Console) -> None:
+def _print_loss(result: Result, console: Console | Page) -> None:
     """Print the loss next to that of k-means without privacy."""
     evaluation = result.evaluation
     if evaluation is None:
@@ -263,7 +264,7 @@ def _print_loss(result: Result, console: Console) -> None:
     )
 
 
-def _print_leakage(result: Result, console: Console) -> None:
+def _print_leakage(result: Result, console: Console | Page) -> None:
     """Print who learned what, role by role, and what breaks it."""
     print_heading(console, "Who learned what")
     table = make_table("who", "learns", "what", left=3)
@@ -284,7 +285,7 @@ def _describe(row: Learned) -> str:
     return f"{what} ({row.note})" if row.note else what
 
 
-def _print_traffic(result: Result, console: Console) -> None:
+def _print_traffic(result: Result, console: Console | Page) -> None:
     """Print bytes, messages and missed rounds per party, the coordinator's total, and the simulated time."""
     print_heading(console, "Traffic")
     table = make_table("party", "sent", "received", "messages out", "messages in", "rounds missed")
