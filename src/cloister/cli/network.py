@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloister.cli.ledger_report import print_statements, tell_if_stopped
+from cloister.cli.ledger_report import tell_if_stopped
 from cloister.cli.live import show_run
+from cloister.cli.output import AsJson, print_json
 from cloister.cli.progress import report_clipped
-from cloister.cli.run import draw
+from cloister.cli.run import draw, read_contract, tell_result
 from cloister.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from cloister.deployment.coordinator_run import CoordinatorRun
+    from cloister.deployment.record import RunRecord
     from cloister.privacy.ledger import LedgerSession
     from cloister.report import Result
     from cloister.report.folder import Sign
@@ -66,6 +69,7 @@ def serve(
     log: Log = None,
     metrics: Metrics = None,
     quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> None:
     """Coordinate a job between organisations: listens on one port, holds no table and gets no result."""
     from cloister.deployment import serve as serve_job
@@ -86,7 +90,13 @@ def serve(
     check_record_place(place, goes_on=end.has_begun(role) and not anew)
 
     def tell_port(port: int) -> None:
-        make_console().print(f"Listening on port {port} for {len(job.parties)} parties.", soft_wrap=True)
+        make_console(stderr=as_json).print(f"Listening on port {port} for {len(job.parties)} parties.", soft_wrap=True)
+
+    kept: list[RunRecord] = []
+
+    def keep(course: CoordinatorRun) -> None:
+        kept.append(describe_run(course))
+        write_record(kept[0], place)
 
     watch = Watch.make(job, COORDINATOR, listen=metrics, on_metrics=partial(_tell_metrics, errors))
     with hear_handshakes(watch.observe), open_log(log), show_run(watch, job, errors, quiet=quiet, log=log):
@@ -96,10 +106,13 @@ def serve(
             listen=listen or _listen_everywhere(read_address(job)),
             anew=anew,
             on_listening=tell_port,
-            keep=lambda course: write_record(describe_run(course), place),
+            keep=keep,
             watch=watch,
         )
-    make_console().print(f"Written: {place}", soft_wrap=True)
+    if as_json:
+        print_json({"record": place, "run": kept[0]})
+    else:
+        make_console().print(f"Written: {place}", soft_wrap=True)
 
 
 def party(
@@ -124,6 +137,7 @@ def party(
     log: Log = None,
     metrics: Metrics = None,
     quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> None:
     """Take part in a job between organisations: calls the coordinator, and is never called."""
     from cloister.agreement import OwnConsent
@@ -134,7 +148,6 @@ def party(
     from cloister.jobfile import load_job
     from cloister.report.folder import add_picture, check_destination, write_result
     from cloister.report.layout import make_console
-    from cloister.report.text import print_report
     from cloister.runtime.remote.grpc_log import hear_handshakes
     from cloister.runtime.remote.hub import Deadlines
 
@@ -147,10 +160,11 @@ def party(
     check_destination(folder, overwrite=overwrite)
     ledgers: dict[str, LedgerSession] = {}
     granted: list[PartyLabels] = []
+    contract = read_contract(job_file)
 
     def keep(result: Result, labels: PartyLabels | None, sign: Sign | None) -> None:
         granted.extend([] if labels is None else [labels])
-        write_result(result, folder, overwrite=overwrite, labels=granted, sign=sign)
+        write_result(result, folder, overwrite=overwrite, contract=contract, labels=granted, sign=sign)
 
     watch = Watch.make(job, role, listen=metrics, on_metrics=partial(_tell_metrics, errors))
     telling = tell_if_stopped(ledgers, errors, also_nothing=True, goes_on=end.has_begun(role) and not anew)
@@ -174,16 +188,13 @@ def party(
             on_ledger=note_ledger,
             watch=watch,
         )
-    if quiet:
-        make_console().print(str(folder.resolve()), soft_wrap=True)
-        return
-    picture = draw(result, None, errors)
+    picture = None if quiet else draw(result, None, errors)
     if picture is not None:
         add_picture(folder, picture)
-    print_report(result, make_console(), folder=folder.resolve())
-    print_statements(ledgers, make_console())
-    for labels in granted:
-        errors.print(f"cloister: {labels.file_name} is as private as the records of {role}.", soft_wrap=True)
+    tell_result(result, folder.resolve(), ledgers, quiet=quiet, as_json=as_json)
+    if not quiet:
+        for labels in granted:
+            errors.print(f"cloister: {labels.file_name} is as private as the records of {role}.", soft_wrap=True)
 
 
 def _tell_metrics(errors: Console, port: int) -> None:

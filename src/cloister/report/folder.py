@@ -1,10 +1,11 @@
-"""A result on disk: one folder with result.json (for programs), centres.npz (for NumPy) and centres.csv (for people).
+"""A result on disk: one folder with result.json, centres.npz (for NumPy), centres.csv (for people) and job.toml.
 
-Labels that a job grants are separate files beside them, each for its party only (:mod:`.labels`).
+job.toml is the job's public part: what was agreed. Labels that a job grants are separate files beside them, each for
+its party only (:mod:`.labels`).
 
 The folder appears whole or not at all: it is written beside its final place and renamed. An earlier result is
-replaced only when asked for, and only if the folder holds nothing else. Reading trusts nothing: sizes are
-limited, nothing is unpickled, and the two files must agree.
+replaced only when asked for, and only if the folder holds nothing else. Reading trusts nothing: sizes are limited,
+nothing is unpickled, and result.json and centres.npz must agree; other files are not read.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from cloister.report.labels import PartyLabels, is_labels_file, write_labels
 from cloister.report.result import Result, decode_result, encode_result
 
 RESULT_FILE, CENTRES_FILE, PICTURE_FILE, SESSION_FILE = "result.json", "centres.npz", "picture.png", "session.json"
-TABLE_FILE, CLIENTS_FILE = "centres.csv", "clients.csv"
+TABLE_FILE, JOB_FILE, CLIENTS_FILE = "centres.csv", "job.toml", "clients.csv"
 """The last says how the part of each hosted client ended. Errors in it are about tables, so only the host reads it."""
 MAX_FILE_BYTES = 2**30
-_OWN_FILES = frozenset({RESULT_FILE, CENTRES_FILE, TABLE_FILE, PICTURE_FILE, SESSION_FILE, CLIENTS_FILE})
+_OWN_FILES = frozenset({RESULT_FILE, CENTRES_FILE, TABLE_FILE, JOB_FILE, PICTURE_FILE, SESSION_FILE, CLIENTS_FILE})
 _PRIVATE_MODE = 0o600
 Sign = Callable[[Mapping[str, bytes]], bytes]
 """Takes the files of a result, by name, and returns what stands in session.json."""
@@ -81,6 +82,7 @@ def write_result(
     folder: str | Path,
     *,
     overwrite: bool = False,
+    contract: str | None = None,
     picture: bytes | None = None,
     labels: Sequence[PartyLabels] = (),
     sign: Sign | None = None,
@@ -96,6 +98,8 @@ def write_result(
         Its parents are created.
     overwrite
         Replace an earlier result there.
+    contract
+        The job's public part, for job.toml (`cloister.jobfile.contract`).
     picture
         PNG bytes for picture.png.
     labels
@@ -122,10 +126,15 @@ def write_result(
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as workshop:
             fresh, earlier = Path(workshop, "fresh"), Path(workshop, "earlier")
             fresh.mkdir()
-            files = {RESULT_FILE: encode_result(result), CENTRES_FILE: _encode_arrays(result)}
+            files = {
+                RESULT_FILE: encode_result(result),
+                CENTRES_FILE: _encode_arrays(result),
+                TABLE_FILE: encode_table(result),
+            }
+            if contract is not None:
+                files[JOB_FILE] = contract.encode()
             for name, content in files.items():
                 (fresh / name).write_bytes(content)
-            (fresh / TABLE_FILE).write_bytes(encode_table(result))
             private = {SESSION_FILE: None if sign is None else sign(files), CLIENTS_FILE: clients}
             for name, kept in private.items():
                 if kept is not None:

@@ -17,9 +17,13 @@ import numpy as np
 
 from cloister.columns import Column, Coordinate, Scale, column_highs, column_lows, list_coordinates
 from cloister.errors import ConfigError
+from cloister.late import load_late
 from cloister.numeric import FixedPoint
 from cloister.privacy.card import PrivacyCard
 from cloister.report.sizes import Sizes
+
+_frame, _html = load_late("cloister.report.frame"), load_late("cloister.report.html")
+_labels, _picture = load_late("cloister.report.labels"), load_late("cloister.report.picture")
 
 __all__ = [
     "Between",
@@ -294,6 +298,15 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
             if len(self.transcript_sha256) != 64 or set(self.transcript_sha256) - set("0123456789abcdef"):
                 raise ConfigError("transcript_sha256 must be 64 lower-case hexadecimal digits; got something else.")
 
+    def __repr__(self) -> str:
+        """Say what it is in one line; `print_report` says all."""
+        found = f"{self.k} clusters, {len(self.columns)} columns, {self.protocol}, {self.ran}"
+        return f"<Result {self.name!r}: {found}{'' if self.card is None else f', epsilon {self.card.epsilon:.4g}'}>"
+
+    def _repr_html_(self) -> str:
+        """Return the report, for notebooks."""
+        return str(_html.write_html(self))
+
     @property
     def coordinates(self) -> tuple[Coordinate, ...]:
         """What was clustered, in the order of the centres: numbers, dates, and the levels of categories."""
@@ -304,6 +317,42 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
     def k(self) -> int:
         """The number of clusters."""
         return int(self.centres.shape[0])
+
+    def predict(self, table: object) -> np.ndarray[Any, np.dtype[np.int32]]:
+        """Return the cluster of each record: the row of the nearest centre. Nothing is sent, and nothing is released.
+
+        Parameters
+        ----------
+        table
+            A path, an array, a data frame or an Arrow table, as for `cloister.open_table`; columns are found by name.
+
+        Raises
+        ------
+        DataError
+            If it does not hold the result's columns as numbers.
+        """
+        found: np.ndarray[Any, np.dtype[np.int32]] = _labels.predict(self, table).all_labels()
+        return found
+
+    def to_frame(self) -> Any:
+        """Return sizes and centres as a pandas DataFrame, a row for each cluster; ± is what noise does to them.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        return _frame.make_frame(self)
+
+    def plot(self) -> Any:
+        """Return the picture of the centres as a matplotlib Figure.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        return _picture.make_figure(self)
 
     @property
     def mostly_noise(self) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -37,6 +37,7 @@ from cloister.protocol import (
 )
 from cloister.report.evaluation import evaluate_centres
 from cloister.report.labels import PartyLabels
+from cloister.report.progress import Follow, follow
 from cloister.report.result import Evaluation, NetworkTime, Result
 from cloister.runtime import NETWORKS, LocalRun, OnProgress, Traffic, run_local
 from cloister.sessions.alignment import Aligned, align_tables
@@ -67,7 +68,7 @@ def simulate(
     sources: Mapping[str, object] | None = None,
     seed: int | None = None,
     evaluate: bool | None = None,
-    on_progress: OnProgress | None = None,
+    on_progress: Follow = None,
     on_table: OnTable | None = None,
     on_labels: OnLabels | None = None,
     on_records: OnRecords | None = None,
@@ -86,8 +87,10 @@ def simulate(
     evaluate
         Compute the exact loss over all records, and that of k-means on one joint table: one or two passes over every
         table. By default only where the job has no budget: an exact loss is not private.
-    on_progress, on_table
-        Called with each step, and with each party's table once it has been checked.
+    on_progress
+        Called with each step; or ``"rich"``: a bar on standard error; or ``"log"``: the logger ``cloister``.
+    on_table
+        Called with each party's table once it has been checked.
     on_labels
         Called with the labels of each party that the job grants them to. No result contains labels.
     on_records
@@ -101,8 +104,8 @@ def simulate(
         If the job, a table or the run breaks a rule. If a table is at fault, nothing has been sent.
     """
     setup = Setup.of(job) if seed is None else replace(Setup.of(job), seed=seed)
-    with told_if_alone(setup.job):
-        simulation = Simulation.open(setup, sources or {}, on_progress=on_progress, on_table=on_table)
+    with told_if_alone(setup.job), follow(on_progress) as show:
+        simulation = Simulation.open(setup, sources or {}, on_progress=show, on_table=on_table)
         clustered = simulation.cluster(on_ledger)
     if on_labels is not None:
         for labels in clustered.labels:
