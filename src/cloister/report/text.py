@@ -106,7 +106,7 @@ def _print_centres(result: Result, console: Console) -> None:
     ]
     if result.sizes is not None:
         names.insert(0, "records" if result.sizes.unit == "records" else "share")
-        for row, size in zip(cells, _format_sizes(result.sizes), strict=True):
+        for row, size in zip(cells, format_sizes(result.sizes), strict=True):
             row.insert(0, size)
     rows, across, corner = clusters, names, ""
     if len(names) > 7 and result.k < len(names):
@@ -123,12 +123,12 @@ def _print_centres(result: Result, console: Console) -> None:
         print_table(console, table)
     if shown < len(rows):
         print_line(console, f"and {format_quantity(len(rows) - shown, 'more row')}: see centres.npz")
-    for line in (_explain_noise(result), _name_mostly_noise(result)):
+    for line in (explain_noise(result), name_mostly_noise(result)):
         if line:
             print_line(console, line)
 
 
-def _format_sizes(sizes: Sizes) -> list[str]:
+def format_sizes(sizes: Sizes) -> list[str]:
     """Format each cluster's size, in records or in per cent of them."""
     if sizes.unit == "records":
         most = sizes.total + 2 * sizes.total_noise
@@ -144,7 +144,7 @@ def _format_share(share: float, noise: float) -> str:
     return f"less than {most} %" if most < 100 else "lost in noise"
 
 
-def _explain_noise(result: Result) -> str:
+def explain_noise(result: Result) -> str:
     """Explain what ± is of sizes and centres, and what sizes add up to."""
     said, sizes = [], result.sizes
     noisy = sizes is not None and any(sizes.noise)
@@ -160,7 +160,7 @@ def _explain_noise(result: Result) -> str:
 
 def _explain_sizes(sizes: Sizes) -> Iterator[str]:
     """Explain bounds, and say what sizes add up to."""
-    if any(cell.startswith(("fewer", "less")) for cell in _format_sizes(sizes)):
+    if any(cell.startswith(("fewer", "less")) for cell in format_sizes(sizes)):
         bound = "Fewer than" if sizes.unit == "records" else "Less than"
         yield (
             f'"{bound}" marks a size lost in the noise: the bound is two deviations above what was seen. Such a '
@@ -174,7 +174,7 @@ def _explain_sizes(sizes: Sizes) -> Iterator[str]:
     yield f"The sizes add up to {total} {choose_noun(sizes.total, 'record')}{rounded}."
 
 
-def _name_mostly_noise(result: Result) -> str:
+def name_mostly_noise(result: Result) -> str:
     """Name the centres that are mostly noise, and the columns in which they are; empty if none is."""
     lost = result.mostly_noise
     if not lost.any():
