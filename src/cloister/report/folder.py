@@ -25,8 +25,9 @@ from cloister.report.labels import PartyLabels, is_labels_file, write_labels
 from cloister.report.result import Result, decode_result, encode_result
 
 RESULT_FILE, CENTRES_FILE, PICTURE_FILE, SESSION_FILE = "result.json", "centres.npz", "picture.png", "session.json"
+REPORT_FILE, PRINTED_FILE = "report.html", "report.pdf"
 MAX_FILE_BYTES = 2**30
-_OWN_FILES = frozenset({RESULT_FILE, CENTRES_FILE, PICTURE_FILE, SESSION_FILE})
+_OWN_FILES = frozenset({RESULT_FILE, CENTRES_FILE, PICTURE_FILE, SESSION_FILE, REPORT_FILE, PRINTED_FILE})
 _PRIVATE_MODE = 0o600
 Sign = Callable[[Mapping[str, bytes]], bytes]
 """Takes the files of a result, by name, and returns what stands in session.json."""

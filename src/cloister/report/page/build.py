@@ -17,7 +17,9 @@ from cloister.report.result import Result
 if TYPE_CHECKING:
     from cloister.privacy.ledger import Statement
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+)
 """The page makes no request, and a browser that is asked to refuses."""
 
 

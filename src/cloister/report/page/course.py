@@ -24,7 +24,8 @@ def show_banner(view: View) -> Html:
         ran = tag(
             "p",
             tag("strong", "Simulated on one machine: "),
-            "whoever ran it could read every table. What follows is about the messages that the parties would exchange.",
+            "whoever ran it could read every table. What follows is about the messages that the parties would "
+            "exchange.",
             class_="ran simulated",
             role="note",
         )
@@ -118,13 +119,16 @@ def show_audit(audit: Mapping[str, Any] | None) -> Html | None:
             f"Its power: it would have caught noise below 1/{caught:.2f} of what it should be, nine times in ten "
             "(computed, for Gaussian noise and the best event)."
         )
-    found = (
-        f"epsilon at delta {claim['delta']:g} is at least {audit['epsilon_lower']:.4g}; claimed: {claim['epsilon']:.4g}."
-    )
+    least, claimed = f"{audit['epsilon_lower']:.4g}", f"{claim['epsilon']:.4g}"
+    found = f"epsilon at delta {claim['delta']:g} is at least {least}; claimed: {claimed}."
     return tag(
         "section",
         tag("h2", "Audit"),
-        tag("p", f"An audit of this job on made-up records {verdict}: {found}", class_="bad" if audit["violates"] else None),
+        tag(
+            "p",
+            f"An audit of this job on made-up records {verdict}: {found}",
+            class_="bad" if audit["violates"] else None,
+        ),
         tag("p", power),
         id="audit",
     )

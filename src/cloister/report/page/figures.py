@@ -1,6 +1,6 @@
 """The drawings: each column's profile, the map of two columns, and the curve of the choice of k.
 
-All are drawn here. The script moves the marks of the map to other columns, and takes their places from the same numbers.
+All are drawn here. The script moves the marks of the map to other columns; it is given their places.
 """
 
 from __future__ import annotations
@@ -254,7 +254,13 @@ def show_curve(view: View) -> Html | None:
     dots = [
         tag(
             "g",
-            tag("circle", class_="chosen" if choice.k == result.k else "tried", cx=x, cy=y, r=7 if choice.k == result.k else 3.5),
+            tag(
+                "circle",
+                class_="chosen" if choice.k == result.k else "tried",
+                cx=x,
+                cy=y,
+                r=7 if choice.k == result.k else 3.5,
+            ),
             tag("title", f"k = {choice.k}: score {choice.score:.4g}, loss {choice.loss:.4g}"),
         )
         for choice, (x, y) in zip(tried, places, strict=True)
@@ -265,8 +271,8 @@ def show_curve(view: View) -> Html | None:
         tag("h2", "Choosing k"),
         tag(
             "p",
-            f"k = {result.k} has the largest score of {first} to {last}. Scores are from the noisy histogram, which was "
-            "released anyway, so the choice cost no privacy.",
+            f"k = {result.k} has the largest score of {first} to {last}. Scores are from the noisy histogram, which "
+            "was released anyway, so the choice cost no privacy.",
             class_="lead",
         ),
         tag("figure", tag("svg", line, dots, ticks, viewbox="0 0 560 180", role="img", aria_label=said), class_="map"),

@@ -19,7 +19,7 @@ class Html(str):
         return str(self)
 
 
-Child = str | Iterable[str] | None
+Child = str | Iterable[str | None] | None
 
 
 def tag(name: str, /, *children: Child, **attributes: Attribute) -> Html:

@@ -125,7 +125,9 @@ def _show_releases(releases: Sequence[CardRelease]) -> Html:
             tag("caption", f"What was released, and its part of the cost (in {unit})"),
             tag(
                 "thead",
-                tag("tr", [tag("th", head, scope="col") for head in ("release", "noise", "noise / sensitivity", "part")]),
+                tag(
+                    "tr", [tag("th", head, scope="col") for head in ("release", "noise", "noise / sensitivity", "part")]
+                ),
             ),
             tag("tbody", rows),
             class_="releases",
