@@ -59,9 +59,10 @@ def _forecast(job_file: Path, result: Result) -> str | None:
     from cloister.planning import describe_forecast
     from cloister.planning import plan as make_plan
 
-    sizes = result.sizes
-    known = sizes is not None and sizes.unit == "records" and sizes.total >= _LEAST_RECORDS
-    made: Plan = make_plan(load_job(job_file), records=round(sizes.total) if sizes and known else None, quick=True)
+    sizes, records = result.sizes, None
+    if sizes is not None and sizes.unit == "records" and sizes.total >= _LEAST_RECORDS:
+        records = int(float(f"{sizes.total:.2g}"))  # more digits would be noise
+    made: Plan = make_plan(load_job(job_file), records=records, quick=True)
     return describe_forecast(made)
 
 

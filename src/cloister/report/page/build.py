@@ -10,6 +10,7 @@ from cloister.report.page.course import show_again, show_audit, show_banner, sho
 from cloister.report.page.figures import show_curve, show_map, show_profiles
 from cloister.report.page.groups import show_groups, show_table
 from cloister.report.page.html import Html, join, tag
+from cloister.report.page.marks import define_shapes
 from cloister.report.page.promise import show_budget, show_learned, show_promise
 from cloister.report.page.view import look_at
 from cloister.report.result import Result
@@ -76,6 +77,7 @@ def make_page(
     body = tag(
         "body",
         tag("a", "Skip to the groups", href="#groups", class_="skip"),
+        define_shapes(),
         tag("main", show_banner(view), blocks),
         tag("script", Html(_read("page.js"))),
     )
@@ -87,7 +89,7 @@ def make_fragment(result: Result) -> str:
     view = look_at(result)
     blocks = join(show_banner(view), show_groups(view), show_profiles(view), show_table(view), show_promise(view))
     style = _read("page.css").replace(":root", ".cloister").replace("body", ".cloister")
-    return str(tag("div", tag("style", Html(style)), blocks, class_="cloister"))
+    return str(tag("div", tag("style", Html(style)), define_shapes(), blocks, class_="cloister"))
 
 
 def _read(name: str) -> str:

@@ -17,6 +17,7 @@ from cloister.report.page.view import View
 from cloister.report.picture import choose_columns
 
 _PANELS_MOST = 40
+_POINTS_MOST = 1500
 _FOCUS_MOST = 150
 _LANE, _APART = 15.0, 14.0
 _PANEL_WIDTH, _PANEL_LEFT, _PANEL_RIGHT = 360.0, 14.0, 346.0
@@ -29,13 +30,14 @@ def show_profiles(view: View) -> Html:
     columns = view.result.columns
     mean = "The dashed line is the mean of all records. " if view.means is not None else ""
     noise = "A whisker is one standard deviation of the noise each way. " if view.noise is not None else ""
-    more = len(columns) - _PANELS_MOST
+    shown = max(1, min(len(columns), _PANELS_MOST, _POINTS_MOST // view.result.k))
+    more = len(columns) - shown
     return tag(
         "section",
         tag("h2", "Profiles"),
         tag("p", f"One panel for each column, between its public bounds. {noise}{mean}", class_="lead"),
         _show_legend(view),
-        tag("div", [_draw_panel(view, i) for i in range(min(len(columns), _PANELS_MOST))], class_="panels"),
+        tag("div", [_draw_panel(view, i) for i in range(shown)], class_="panels"),
         tag("p", f"{more:,} more columns are in the table below.") if more > 0 else None,
         id="profiles",
     )
@@ -100,7 +102,7 @@ def _draw_point(view: View, j: int, i: int, scale: Scale, x: float, y: float) ->
         whisker = tag("line", class_=f"whisker c{j % COLOURS}", x1=ends[0], x2=ends[1], y1=y, y2=y)
     focus = {"tabindex": "0", "role": "img", "aria_label": said} if _may_focus(view) else {}
     mark = draw_mark(j, x, y, hollow=bool(view.result.mostly_noise[j, i]))
-    return tag("g", whisker, mark, tag("title", said), class_="point", data_said=said, **focus)
+    return tag("g", whisker, mark, tag("title", said), class_="point", **focus)
 
 
 def _draw_mean(view: View, i: int, scale: Scale, bottom: float) -> Html | None:

@@ -174,5 +174,5 @@ def _show_row(view: View, j: int, sizes: list[str] | None) -> Html:
     return tag(
         "tr",
         tag("th", draw_key(j), str(j), scope="row", data_value=str(j)),
-        [tag("td", text, data_value=f"{value:.9g}", class_="hatched" if lost else None) for text, value, lost in cells],
+        [tag("td", text, data_value=f"{value:.7g}", class_="hatched" if lost else None) for text, value, lost in cells],
     )

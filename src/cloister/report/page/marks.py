@@ -23,15 +23,16 @@ _SHAPES = (
 )  # nine shapes and eight colours: no two of 72 clusters have both in common
 
 
-def find_shape(j: int) -> str:
-    """Return the path of a cluster's shape."""
-    return _SHAPES[j % len(_SHAPES)]
+def define_shapes() -> Html:
+    """Return what every page with marks must hold once."""
+    paths = [tag("path", id=f"shape{n}", d=path) for n, path in enumerate(_SHAPES)]
+    return tag("svg", tag("defs", paths), class_="shapes", aria_hidden="true")
 
 
 def draw_mark(j: int, x: float = 0.0, y: float = 0.0, *, hollow: bool = False) -> Html:
     """Draw the mark of a cluster, hollow where it may be noise."""
     kind = f"mark c{j % COLOURS}" + (" hollow" if hollow else "")
-    return tag("path", class_=kind, d=find_shape(j), transform=f"translate({x:.2f},{y:.2f})")
+    return tag("use", href=f"#shape{j % len(_SHAPES)}", class_=kind, x=round(x, 1) or None, y=round(y, 1) or None)
 
 
 def draw_key(j: int, *, hollow: bool = False) -> Html:

@@ -39,8 +39,8 @@ def show_promise(view: View) -> Html:
     promised += [tag("p", f"Noise: {card.who_adds_noise}", class_="quiet")]
     broken = [tag("p", card.breaks_if), tag("p", f"Who could remove the noise: {card.who_could_subtract}")]
     warnings = [tag("p", tag("strong", "Warning: "), warning, class_="warning") for warning in card.warnings]
-    rest = tag("details", tag("summary", "Not promised"), tag("ul", [tag("li", line) for line in card.not_promised]))
-    return _lay_out(promised, broken, *warnings, rest if card.not_promised else None)
+    rest = [tag("h3", "Not promised"), tag("ul", [tag("li", line) for line in card.not_promised], class_="unpromised")]
+    return _lay_out(promised, broken, *warnings, *(rest if card.not_promised else ()))
 
 
 def _lay_out(promised: Sequence[Html | None], broken: Sequence[Html | None], *rest: Html | None) -> Html:
