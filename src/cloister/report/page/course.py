@@ -7,6 +7,7 @@ from typing import Any
 
 from cloister.report.layout import format_bytes, format_quantity, format_seconds
 from cloister.report.page.html import Html, join, tag
+from cloister.report.page.tables import make_row, make_table
 from cloister.report.page.view import View
 from cloister.report.result import PartyTraffic
 from cloister.report.text import explain_noise
@@ -73,22 +74,11 @@ def show_course(view: View) -> Html:
         lines.append(f"Left before the end: {', '.join(result.between.left)}.")
     if len(shown) < len(result.parties):
         lines.append(f"{len(result.parties) - len(shown):,} more parties are in result.json.")
-    heads = ("party", "sent", "received", "messages", "rounds missed", "")
+    heads = ("party", "sent", "received", "messages", "rounds missed", "bytes")
     return tag(
         "section",
         tag("h2", "How it ran"),
-        tag(
-            "div",
-            tag(
-                "table",
-                tag("thead", tag("tr", [tag("th", head, scope="col") if head else tag("td") for head in heads])),
-                tag("tbody", [_show_party(party, most) for party in shown]),
-            ),
-            class_="scroll",
-            tabindex="0",
-            role="region",
-            aria_label="Traffic of each party",
-        ),
+        make_table("What each party sent and received", heads, [_show_party(party, most) for party in shown]),
         [tag("p", line) for line in lines],
         id="course",
     )
@@ -96,15 +86,10 @@ def show_course(view: View) -> Html:
 
 def _show_party(party: PartyTraffic, most: int) -> Html:
     share = 100 * (party.bytes_sent + party.bytes_received) / most
-    return tag(
-        "tr",
-        tag("th", party.name, scope="row"),
-        tag("td", format_bytes(party.bytes_sent)),
-        tag("td", format_bytes(party.bytes_received)),
-        tag("td", f"{party.messages_sent + party.messages_received:,}"),
-        tag("td", f"{party.rounds_missed:,}"),
-        tag("td", tag("span", tag("span", style=f"width:{share:.1f}%"), class_="part", aria_hidden="true")),
-    )
+    bar = tag("span", tag("span", style=f"width:{share:.1f}%"), class_="part", aria_hidden="true")
+    counts = (party.messages_sent + party.messages_received, party.rounds_missed)
+    shown = [format_bytes(party.bytes_sent), format_bytes(party.bytes_received), *(f"{count:,}" for count in counts)]
+    return make_row(party.name, [*(tag("td", text) for text in shown), tag("td", bar)])
 
 
 def show_audit(audit: Mapping[str, Any] | None) -> Html | None:

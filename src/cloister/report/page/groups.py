@@ -5,6 +5,7 @@ from __future__ import annotations
 from cloister.report.layout import choose_noun, format_noisy_count, format_value
 from cloister.report.page.html import Html, join, tag
 from cloister.report.page.marks import COLOURS, draw_key
+from cloister.report.page.tables import make_row, make_table
 from cloister.report.page.view import Cluster, View
 from cloister.report.text import explain_noise, format_sizes, name_mostly_noise
 
@@ -127,27 +128,14 @@ def show_table(view: View) -> Html:
     if view.means is not None and result.k > 1:
         blank = [] if sizes is None else [tag("td", _total_cell(view))]
         means = [tag("td", format_mean(view, i)) for i in range(len(result.columns))]
-        rows.append(tag("tr", tag("th", "all", scope="row"), blank, means, class_="all"))
+        rows.append(make_row("all", [*blank, *means], kind="all"))
     lines = [explain_noise(result), name_mostly_noise(result)]
     if len(shown) < result.k:
         lines.append(f"{result.k - len(shown):,} smaller clusters are in centres.npz.")
     return tag(
         "section",
         tag("h2", "All numbers"),
-        tag(
-            "div",
-            tag(
-                "table",
-                tag("caption", "Centres in original units"),
-                tag("thead", tag("tr", [tag("th", head, scope="col") for head in heads])),
-                tag("tbody", rows),
-                class_="numbers sortable",
-            ),
-            class_="scroll",
-            tabindex="0",
-            role="region",
-            aria_label="Centres in original units",
-        ),
+        make_table("Centres in original units", heads, rows, kind="numbers sortable"),
         [tag("p", line, class_="quiet") for line in lines if line],
         id="numbers",
     )
@@ -171,8 +159,7 @@ def _show_row(view: View, j: int, sizes: list[str] | None) -> Html:
         (format_own(view, j, i), float(result.centres[j, i]), bool(result.mostly_noise[j, i]))
         for i in range(len(result.columns))
     ]
-    return tag(
-        "tr",
-        tag("th", draw_key(j), str(j), scope="row", data_value=str(j)),
+    return make_row(
+        join(draw_key(j), str(j)),
         [tag("td", text, data_value=f"{value:.7g}", class_="hatched" if lost else None) for text, value, lost in cells],
     )

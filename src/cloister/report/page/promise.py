@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from cloister.privacy.card import CardRelease, PrivacyCard
 from cloister.privacy.costs import epsilon_of_rho, rho_of_epsilon
-from cloister.privacy.units import Unit
+from cloister.privacy.units import Unit, write_bound
 from cloister.report.layout import format_number, format_quantity
 from cloister.report.page.html import Html, join, tag
+from cloister.report.page.tables import make_row, make_table
 from cloister.report.page.view import View
 
 if TYPE_CHECKING:
@@ -120,18 +121,7 @@ def _show_releases(releases: Sequence[CardRelease]) -> Html:
     unit = "epsilon" if pure else "rho, the unit that adds up"
     more = len(groups) - len(rows)
     return join(
-        tag(
-            "table",
-            tag("caption", f"What was released, and its part of the cost (in {unit})"),
-            tag(
-                "thead",
-                tag(
-                    "tr", [tag("th", head, scope="col") for head in ("release", "noise", "noise / sensitivity", "part")]
-                ),
-            ),
-            tag("tbody", rows),
-            class_="releases",
-        ),
+        make_table(f"What was released, and its part of the cost (in {unit})", heads, rows, kind="releases"),
         tag("p", f"and {format_quantity(more, 'more kind')} of release: see result.json") if more > 0 else None,
     )
 
@@ -143,34 +133,23 @@ def _show_release(group: list[CardRelease], part: float) -> Html:
     shown = f"{share:.0f} %" if share >= 1 else "under 1 %"
     ratio = format_number(first.scale / first.sensitivity_l2, 4) if first.sensitivity_l2 else "none needed"
     bar = tag("span", tag("span", style=f"width:{share:.1f}%"), class_="part", aria_hidden="true")
-    return tag(
-        "tr", tag("th", name, scope="row"), tag("td", first.noise), tag("td", ratio), tag("td", bar, f" {shown}")
-    )
+    return make_row(name, [tag("td", first.noise), tag("td", ratio), tag("td", bar, f" {shown}")])
 
 
 def _show_ledgers(ledgers: Mapping[str, Statement] | None) -> Html:
     if not ledgers:
         words = "No ledger is shown here: what all jobs together have spent is for each party's own eyes."
         return tag("p", words, class_="quiet")
-    rows = [
-        tag(
-            "tr",
-            tag("th", party, scope="row"),
-            tag("td", state.dataset),
-            tag("td", format_number(state.before, 4)),
-            tag("td", format_number(state.after, 4)),
-            tag("td", format_number(state.again, 4)),
-            tag("td", "no cap" if state.cap is None else format_number(state.cap.epsilon, 4)),
-        )
-        for party, state in list(ledgers.items())[:_PARTIES_MOST]
-    ]
-    heads = ("party", "data set", "before", "now", "if run again", "cap")
-    return tag(
-        "table",
-        tag("caption", "Ledgers: epsilon of all jobs together. For each party's own eyes; not in the result"),
-        tag("thead", tag("tr", [tag("th", head, scope="col") for head in heads])),
-        tag("tbody", rows),
-    )
+    rows = [_show_statement(party, state) for party, state in list(ledgers.items())[:_PARTIES_MOST]]
+    caption = "Ledgers: epsilon of all jobs together. For each party's own eyes; not in the result"
+    return make_table(caption, ("party", "data set", "before", "now", "if run again", "cap"), rows)
+
+
+def _show_statement(party: str, state: Statement) -> Html:
+    epsilons = (state.before, state.after, state.again)
+    cap = "no cap" if state.cap is None else format_number(state.cap.epsilon, 4)
+    shown = [state.dataset, *(write_bound(epsilon, 4) for epsilon in epsilons), cap]
+    return make_row(party, [tag("td", text) for text in shown])
 
 
 def show_learned(view: View) -> Html:
@@ -186,26 +165,11 @@ def show_learned(view: View) -> Html:
             roles.append(row.role)
         for thing in row.what.split("; "):
             things.setdefault(thing, {})[row.role] = row.how
-    body = [
-        tag("tr", tag("th", thing, scope="row"), [_show_cell(cells.get(role)) for role in roles])
-        for thing, cells in things.items()
-    ]
+    body = [make_row(thing, [_show_cell(cells.get(role)) for role in roles]) for thing, cells in things.items()]
     return tag(
         "section",
         tag("h2", "Who learned what"),
-        tag(
-            "div",
-            tag(
-                "table",
-                tag("thead", tag("tr", [tag("th", head, scope="col") for head in ("", *roles)])),
-                tag("tbody", body),
-                class_="learned",
-            ),
-            class_="scroll",
-            tabindex="0",
-            role="region",
-            aria_label="Who learned what",
-        ),
+        make_table("What each role learned", ("what", *roles), body, kind="learned"),
         [tag("p", f"Everyone knows: {line}.") for line in public],
         id="learned",
     )
