@@ -50,8 +50,8 @@ class Browser:
         """Return when the page was first painted."""
         script = """
             const done = arguments[0], name = "first-contentful-paint";
-            const tell = (entries) => { if (entries.length) done(entries[0].startTime); };
-            new PerformanceObserver((list) => tell(list.getEntriesByName(name))).observe({type: "paint", buffered: true});
+            const type = "paint", tell = (entries) => { if (entries.length) done(entries[0].startTime); };
+            new PerformanceObserver((list) => tell(list.getEntriesByName(name))).observe({type, buffered: true});
         """
         return self.driver.execute_async_script(script) / 1000
 

@@ -7,8 +7,6 @@ import pytest
 from cloister.report.page.build import make_page
 from tests.report.test_page import STATES, make_private
 
-WIDTHS = (320, 1100)
-
 
 @pytest.fixture
 def write(tmp_path):
@@ -20,16 +18,18 @@ def write(tmp_path):
     return write
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-@pytest.mark.parametrize("state", ["private", *STATES])
-def test_every_state_has_no_error_and_is_legible(state, dark, browser, write):
+LOOKS = [(state, 1100, False) for state in ("private", *STATES)]
+LOOKS += [(state, 320, True) for state in ("private", "exact", "all noise", "weak")]
+
+
+@pytest.mark.parametrize(("state", "width", "dark"), LOOKS)
+def test_every_state_has_no_error_and_is_legible(state, width, dark, browser, write):
     page = write(**STATES.get(state, {}))
-    for width in WIDTHS:
-        browser.show(page, width=width, dark=dark)
-        assert browser.read_console() == []
-        assert browser.read_requests() == [page.as_uri()]
-        assert browser.check_access() == {}
-        assert browser.run("return document.documentElement.scrollWidth") <= width, "nothing is cut off at the side"
+    browser.show(page, width=width, dark=dark)
+    assert browser.read_console() == []
+    assert browser.read_requests() == [page.as_uri()]
+    assert browser.check_access() == {}
+    assert browser.run("return document.documentElement.scrollWidth") <= width, "nothing is cut off at the side"
 
 
 def test_the_page_is_painted_within_a_second(browser, write):

@@ -95,6 +95,13 @@ def _read_tests(root: Path) -> Mapping[str, str]:
 @cache
 def _find_reaching(root: Path, path: str) -> frozenset[str]:
     """The files of tests that import a file, directly or through others."""
+    found = find_users(root, path)
+    return frozenset(test for test in _read_tests(root) if test in found)
+
+
+@cache
+def find_users(root: Path, path: str) -> frozenset[str]:
+    """The files of sources and tests that import a file, directly or through others; it is one of them."""
     target = path.removeprefix("src/").removesuffix(".py").replace("/", ".").removesuffix(".__init__")
     users: dict[str, set[str]] = defaultdict(set)
     for name, imported in _list_imports(root).items():
@@ -105,7 +112,7 @@ def _find_reaching(root: Path, path: str) -> frozenset[str]:
         for name in users[waiting.pop()] - found:
             found.add(name)
             waiting.append(name)
-    return frozenset(test for test in _read_tests(root) if test.removesuffix(".py").replace("/", ".") in found)
+    return frozenset(name.replace(".", "/") + ".py" for name in found)
 
 
 @cache

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cloister.cli.failures import EXIT_DECLINED
+from cloister.cli.ledger_report import format_epsilon
 from cloister.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -186,7 +187,8 @@ def describe_outlook(outlook: LedgerOutlook) -> list[str]:
     there = "" if outlook.exists else ", which would be made"
     lines = [
         f"Ledger: data set {outlook.dataset!r} in {outlook.path}{there}.",
-        f"Spent: epsilon {outlook.before:.4g} before, {outlook.after:.4g} after this job, {promise}.",
+        f"Spent: epsilon {format_epsilon(outlook.before)} before, {format_epsilon(outlook.after)} after this job, "
+        f"{promise}.",
     ]
     for which, cap in (("this data set", outlook.cap), ("all data sets", outlook.cap_of_all)):
         if cap is not None:

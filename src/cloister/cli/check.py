@@ -197,7 +197,7 @@ def _look_at_ledger(terms: Terms) -> tuple[bool, str]:
         raise LedgerError(
             f"a ledger must be made at {terms.ledger.path}, and {folder} cannot be written to. Name another."
         )
-    head = f" Head: {terms.ledger.head}" if terms.ledger.head else ""
+    head = f" (head: {terms.ledger.head})" if terms.ledger.head else ""
     return True, " ".join(describe_outlook(terms.ledger)).removeprefix("Ledger: ") + head
 
 

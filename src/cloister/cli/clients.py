@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import io
 import multiprocessing
 from collections import Counter
 from collections.abc import Sequence
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from cloister.report import Result
 
 _ENDED_WELL = "finished"
-TABLE_FILE = "clients.csv"
 
 
 class Hosting(NamedTuple):
@@ -93,13 +93,18 @@ def clients(
         console.print(f"{count:,} of {len(found):,} clients: {outcome}", soft_wrap=True)
     if result is None:
         raise TooFewPartiesError("some client must finish for there to be a result; none did. What was charged stays.")
-    write_result(result, folder, overwrite=overwrite)
-    with (folder / TABLE_FILE).open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(Row._fields)
-        writer.writerows(sorted(rows))
+    write_result(result, folder, overwrite=overwrite, clients=_write_rows(rows))
     if not quiet:
         print_report(result, console, folder=folder.resolve())
+
+
+def _write_rows(rows: Sequence[Row]) -> bytes:
+    """Return clients.csv."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(Row._fields)
+    writer.writerows(sorted(rows))
+    return text.getvalue().encode()
 
 
 def _find_clients(keys: Path, data: Path) -> list[tuple[str, Path, Path]]:

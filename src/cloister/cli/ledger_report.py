@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -72,7 +73,8 @@ def _describe(party: str, state: Statement) -> Iterator[str]:
     if state.seeded:
         yield f"  Made with a seed, so not private: nothing was charged. {_describe_spent(state)}"
     else:
-        yield f"  {_describe_spent(state)} Running again makes it {state.again:.4g}."
+        again = "" if math.isinf(state.again) else f" Running again makes it {format_epsilon(state.again)}."
+        yield f"  {_describe_spent(state)}{again}"
     caps = [("this data set", state.cap), ("all data sets", state.cap_of_all)]
     for which, limit in caps:
         if limit is not None:
@@ -86,5 +88,14 @@ def _describe(party: str, state: Statement) -> Iterator[str]:
 
 
 def _describe_spent(state: Statement) -> str:
-    promise = f"at delta {state.delta:g} for one {state.unit.value}"
-    return f"Spent: epsilon {state.before:.4g} before, {state.after:.4g} now, {promise}."
+    promise = f"at delta {state.delta:.3g} for one {state.unit.value}"
+    if math.isinf(state.after):
+        return f"Spent: no bound holds {promise} (epsilon infinite)."
+    return f"Spent: epsilon {format_epsilon(state.before)} before, {format_epsilon(state.after)} now, {promise}."
+
+
+def format_epsilon(epsilon: float) -> str:
+    """Write what was spent with four digits, never as less than it is."""
+    from cloister.privacy.units import write_bound
+
+    return write_bound(epsilon, 4)

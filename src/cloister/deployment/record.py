@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from cloister.crypto import write_fingerprint
 from cloister.deployment.coordinator_run import CoordinatorRun
 from cloister.errors import ConfigError
 from cloister.runtime.remote.tls import TRANSPORT
@@ -30,12 +31,12 @@ class LinkTraffic(Struct, frozen=True, kw_only=True):
 
 
 class SessionPart(Struct, frozen=True, kw_only=True):
-    """One session of the run; ``seconds`` since the coordinator was last started."""
+    """One session of the run; ``seconds`` since the coordinator was last started, whole ones, as in its log."""
 
     kind: str
     session: str
     steps: int
-    seconds: float
+    seconds: int
     traffic: tuple[LinkTraffic, ...]
 
 
@@ -76,7 +77,7 @@ def describe_run(course: CoordinatorRun) -> RunRecord:
         parties=tuple(
             PartyPart(
                 name=one.party,
-                identity=course.agreed.parties[one.party].hex(),
+                identity=write_fingerprint(course.agreed.parties[one.party]),
                 cloister_version=one.program,
                 consent=one.signature.hex(),
                 left=one.party in left,
@@ -88,7 +89,7 @@ def describe_run(course: CoordinatorRun) -> RunRecord:
                 kind=one.kind,
                 session=one.session.hex(),
                 steps=one.run.steps,
-                seconds=round(one.seconds, 3),
+                seconds=int(one.seconds),
                 traffic=tuple(
                     LinkTraffic(
                         party=one.members[number - 1],

@@ -420,9 +420,10 @@ class Joint(_AmongParties):
     @property
     def who_could_subtract(self) -> str:
         """Who could take noise away again, for the privacy card."""
+        most = f"Not even {self.parties - 1} of the {self.parties} parties together"
         return (
-            f"Not even {self.parties - 1} of the {self.parties} parties together. Whoever dealt the randomness for the "
-            "sampling, together with any one party, could compute the noise and subtract it."
+            f"{most if self.parties > 2 else 'Neither party alone'}. Whoever dealt the randomness for the sampling, "
+            "together with any one party, could compute the noise and subtract it."
         )
 
     def reserve_delta(self, budget: Budget, rounds: int) -> Budget:

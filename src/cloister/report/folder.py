@@ -25,9 +25,10 @@ from cloister.report.labels import PartyLabels, is_labels_file, write_labels
 from cloister.report.result import Result, decode_result, encode_result
 
 RESULT_FILE, CENTRES_FILE, PICTURE_FILE, SESSION_FILE = "result.json", "centres.npz", "picture.png", "session.json"
-REPORT_FILE, PRINTED_FILE = "report.html", "report.pdf"
+REPORT_FILE, PRINTED_FILE, CLIENTS_FILE = "report.html", "report.pdf", "clients.csv"
+"""The last says how the part of each hosted client ended. Errors in it are about tables, so only the host reads it."""
 MAX_FILE_BYTES = 2**30
-_OWN_FILES = frozenset({RESULT_FILE, CENTRES_FILE, PICTURE_FILE, SESSION_FILE, REPORT_FILE, PRINTED_FILE})
+_OWN_FILES = frozenset({RESULT_FILE, CENTRES_FILE, PICTURE_FILE, SESSION_FILE, REPORT_FILE, PRINTED_FILE, CLIENTS_FILE})
 _PRIVATE_MODE = 0o600
 Sign = Callable[[Mapping[str, bytes]], bytes]
 """Takes the files of a result, by name, and returns what stands in session.json."""
@@ -80,6 +81,7 @@ def write_result(
     picture: bytes | None = None,
     labels: Sequence[PartyLabels] = (),
     sign: Sign | None = None,
+    clients: bytes | None = None,
 ) -> Path:
     """Write a result folder, whole or not at all.
 
@@ -97,6 +99,8 @@ def write_result(
         The labels of each party that is granted them: labels-PARTY.csv, readable by its owner only.
     sign
         Makes the record of a session between organisations, readable by its owner only.
+    clients
+        The content of clients.csv, readable by its owner only.
 
     Returns
     -------
@@ -118,9 +122,11 @@ def write_result(
             files = {RESULT_FILE: encode_result(result), CENTRES_FILE: _encode_arrays(result)}
             for name, content in files.items():
                 (fresh / name).write_bytes(content)
-            if sign is not None:
-                (fresh / SESSION_FILE).touch(mode=_PRIVATE_MODE)
-                (fresh / SESSION_FILE).write_bytes(sign(files))
+            private = {SESSION_FILE: None if sign is None else sign(files), CLIENTS_FILE: clients}
+            for name, kept in private.items():
+                if kept is not None:
+                    (fresh / name).touch(mode=_PRIVATE_MODE)
+                    (fresh / name).write_bytes(kept)
             if picture is not None:
                 (fresh / PICTURE_FILE).write_bytes(picture)
             for own in labels:

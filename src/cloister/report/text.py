@@ -39,6 +39,7 @@ _WORTH_ANOTHER_START = 1.1
 _INDENT, _GAP = 2, 3  # blanks before a table, and between its columns
 _LONGEST_HEADING = 24
 _MOST_NAMED = 10
+_LOST = "lost in noise"
 
 
 def print_report(result: Result, console: Console, *, folder: Path | None = None) -> None:
@@ -141,7 +142,7 @@ def _format_share(share: float, noise: float) -> str:
     if not is_lost(share, noise):
         return f"{format_uncertain(100 * share, 100 * noise)} %"
     most = math.floor(100 * (share + 2 * noise)) + 1
-    return f"less than {most} %" if most < 100 else "lost in noise"
+    return f"less than {most} %" if most < 100 else _LOST
 
 
 def explain_noise(result: Result) -> str:
@@ -159,13 +160,17 @@ def explain_noise(result: Result) -> str:
 
 
 def _explain_sizes(sizes: Sizes) -> Iterator[str]:
-    """Explain bounds, and say what sizes add up to."""
-    if any(cell.startswith(("fewer", "less")) for cell in format_sizes(sizes)):
+    """Explain sizes that noise hides, and say what all add up to."""
+    cells = format_sizes(sizes)
+    marks = []
+    if any(cell.startswith(("fewer", "less")) for cell in cells):
         bound = "Fewer than" if sizes.unit == "records" else "Less than"
-        yield (
-            f'"{bound}" marks a size lost in the noise: the bound is two deviations above what was seen. Such a '
-            "cluster may not be there at all, and the ± of its centre may be too small."
-        )
+        marks.append(f'"{bound}" marks a size lost in the noise: the bound is two deviations above what was seen.')
+    if _LOST in cells:
+        marks.append(f'"{_LOST.capitalize()}" marks a size that noise hides altogether.')
+    if marks:
+        yield from marks
+        yield "Such a cluster may not be there at all, and the ± of its centre may be too small."
     if sizes.unit == "share":
         yield "How many records there are is lost in the noise."
         return

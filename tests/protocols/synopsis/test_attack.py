@@ -25,7 +25,7 @@ from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Unit
 from cloister.protocol import prepare_audit
 from cloister.protocols.guided_sums import attack as attacks
-from cloister.protocols.guided_sums import postprocessing, refinement, statistics
+from cloister.protocols.guided_sums import postprocessing, refinement, statements, statistics
 from cloister.protocols.guided_sums import query as queries
 from cloister.protocols.guided_sums.coordinator import NoBooks
 from cloister.protocols.guided_sums.query import Idle, Query
@@ -75,7 +75,7 @@ def run_audit(job, *, runs=FEW, attack=0, whole=False, monkeypatch=None):
 @pytest.mark.parametrize(
     "options",
     [
-        {},
+        {"placement": "aggregator"},
         pytest.param({"placement": "shared", "colluding_max": 1}, marks=SLOW),
         pytest.param({"placement": "local"}, marks=SLOW),
         pytest.param({"unit": Unit.CLIENT}, marks=SLOW),
@@ -190,12 +190,17 @@ def test_noise_that_the_receiver_knows_is_refuted(monkeypatch):
 # --- mutants of what a record adds ----------------------------------------------------------------------------------
 
 
-def doubled(settings, stream):
-    """Half the sensitivity: records add twice what the queries declare."""
+def measured_twice(*, measure, **rest):
+    """Records add twice what the query declares, whoever poses it."""
+    return Query(measure=lambda records: 2 * measure(records), **rest)
+
+
+def halved(settings, stream):
+    """The algorithm, given half of each total."""
     asking = REAL_PIPELINE(settings, stream)
     query = next(asking)
     while True:
-        total = yield replace(query, measure=lambda records, query=query: 2 * query.measure(records))
+        total = yield query
         try:
             query = asking.send(total // 2)
         except StopIteration as stop:
@@ -215,7 +220,8 @@ def unshortened_moments(offsets, radius, reach):
 
 
 def test_half_the_sensitivity_is_refuted(monkeypatch):
-    monkeypatch.setattr(protocol, "run_synopsis", doubled)
+    monkeypatch.setattr(queries, "Query", measured_twice)
+    monkeypatch.setattr(protocol, "run_synopsis", halved)
     assert run_audit(make_job(**SMALLEST), runs=QUADRUPLE_COST, monkeypatch=monkeypatch).violates
 
 
@@ -267,8 +273,9 @@ def test_a_budget_that_is_spent_more_than_once_is_refused_by_all_parties_and_by_
 
 
 def test_a_budget_that_is_spent_more_than_once_is_refuted(monkeypatch):
-    """Where the books do not look."""
+    """Where neither the parties nor the books look."""
     take_the_whole_budget(monkeypatch)
+    monkeypatch.setattr(GuidedSettings, "prices_most", 10**30)
     monkeypatch.setattr(Accountant, "charge", NoBooks.charge)
     assert run_audit(make_job(knobs=MANY_ROUNDS), runs=FEW + 200, monkeypatch=monkeypatch).violates
 
@@ -283,7 +290,10 @@ def test_an_idle_round_that_carries_data_for_nothing_is_refuted(monkeypatch):
     smuggled = Query(name="nothing", question=Idle(), measure=count_all, length=1, l2_squared=1)
     object.__setattr__(smuggled, "l2_squared", 0)  # a query itself refuses to ask for numbers at no cost
     monkeypatch.setattr(refinement, "IDLE", smuggled)
-    job = make_job(records=1, knobs=replace(KNOBS, rounds_min=1, rounds_max=9))
+    pose = statements.pose
+    monkeypatch.setattr(statements, "pose", lambda *given: smuggled if given[2] == Idle() else pose(*given))
+    # Where the parties add the noise, one that answers nothing sends nothing but noise: the mutant is harmless there.
+    job = make_job(records=1, knobs=replace(KNOBS, rounds_min=1, rounds_max=9), placement="aggregator")
     assert run_audit(job, monkeypatch=monkeypatch).violates
 
 

@@ -55,8 +55,8 @@ class Synopsis(GuidedClustering[Settings]):
         if idle:
             were, they = ("was", "It was") if idle == 1 else ("were", "They were")
             notes.append(
-                f"{idle} of {len(settings.slots)} rounds {were} not needed. {they} filled with zeros, so that the "
-                "coordinator cannot tell."
+                f"{idle} of {len(settings.slots)} rounds {were} not needed. {they} filled with zeros, so that no "
+                "message tells which; how fast parties answer may."
             )
         return tuple(notes)
 

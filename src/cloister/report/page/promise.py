@@ -120,6 +120,7 @@ def _show_releases(releases: Sequence[CardRelease]) -> Html:
     rows = [_show_release(group, cost / whole) for group, cost in zip(groups[:_ROWS_MOST], costs, strict=False)]
     unit = "epsilon" if pure else "rho, the unit that adds up"
     more = len(groups) - len(rows)
+    heads = ("release", "noise", "noise / sensitivity", "part")
     return join(
         make_table(f"What was released, and its part of the cost (in {unit})", heads, rows, kind="releases"),
         tag("p", f"and {format_quantity(more, 'more kind')} of release: see result.json") if more > 0 else None,
