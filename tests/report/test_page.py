@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import date
 from html.parser import HTMLParser
 from typing import Any
 
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from tests.report.examples import COLUMNS, make_result
 from tests.report.test_report_text import card_of
 
-from cloister.columns import Column
+from cloister.columns import Column, count_days
 from cloister.privacy.card import PrivacyCard
 from cloister.privacy.placement import Shared
 from cloister.report.page.build import make_fragment, make_page
@@ -233,10 +234,44 @@ def test_the_mean_of_all_has_at_least_the_noise_that_it_shows():
 
 @pytest.mark.parametrize(("low", "high"), [(18, 95), (-1, 1), (0, 1e-6), (-1e9, 1e12), (4.05, 4.06), (0, 7)])
 def test_ticks_are_round_and_inside(low, high):
-    ticks = Scale(Column(name="x", low=low, high=high), 0, 1).ticks()
+    ticks = Scale(low, high, 0, 1).ticks()
     assert 2 <= len(ticks) <= 6
     assert len({text for _, text in ticks}) == len(ticks)
     assert all(low - 1e-9 * (high - low) <= number <= high + 1e-9 * (high - low) for number, _ in ticks)
+
+
+def test_dates_and_levels_have_axes_of_their_own():
+    texts = [
+        text for _, text in Scale(count_days(date(2020, 1, 1)), count_days(date(2024, 1, 1)), 0, 1, "date").ticks()
+    ]
+    assert texts[0] == "2020-01-01"
+    assert texts[-1] == "2024-01-01"
+    assert [text for _, text in Scale(0, 1, 0, 1, "level").ticks()] == ["0 %", "20 %", "40 %", "60 %", "80 %", "100 %"]
+
+
+def test_a_part_of_an_axis_is_drawn_where_all_of_it_would_be_empty():
+    wide = (Column(name="creatinine", low=0, high=10_000),)
+    view = look_at(make_private(columns=wide, centres=[[50.0], [60.0], [90.0], [400.0]], centre_noise=np.ones((4, 1))))
+    low, high = view.find_range(0)
+    assert 0 <= low < 48
+    assert 402 < high < 1000
+    spread = look_at(make_private(columns=wide, centres=[[50.0], [60.0], [90.0], [9000.0]], centre_noise=None))
+    assert spread.find_range(0) == (0, 10_000)
+
+
+def test_categories_are_shown_as_shares_of_their_levels():
+    columns = (COLUMNS[0], Column.category("ward", ("a", "b", "<c>")), Column.boolean("smoker"))
+    centres = np.array(
+        [[33.0, 0.5, 0.3, 0.2, 0.1], [72, 0.1, 0.1, 0.8, 0.9], [50, 1.1, -0.1, 0, 0.5], [60, 0, 0.9, 0, 0.5]]
+    )
+    result = make_private(columns=columns, centres=centres, centre_noise=np.full((4, 5), 0.02))
+    page = make_page(result)
+    read = Reader(page)
+    assert page.count('class="level l0"') == 4
+    assert "cluster 1: <c> 80.0 ± 2.0 %" in read.text
+    assert "ward=<c>" in read.text
+    for key, value in ((key, value) for _, key, value in read.attributes):
+        assert not (key in {"x", "width"} and value is not None and value.startswith("-")), (key, value)
 
 
 def test_an_audit_is_shown_with_its_power():

@@ -6,10 +6,13 @@ All are drawn here. The script moves the marks of the map to other columns; it i
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
-from cloister.columns import to_unit
+from cloister.columns import column_slices, to_unit
+from cloister.report.centres import LevelShares, find_shares, format_share
 from cloister.report.page.groups import format_mean, format_own
 from cloister.report.page.html import Html, join, tag
 from cloister.report.page.marks import COLOURS, Scale, draw_key, draw_mark
@@ -23,24 +26,65 @@ _LANE, _APART = 15.0, 14.0
 _PANEL_WIDTH, _PANEL_LEFT, _PANEL_RIGHT = 360.0, 14.0, 346.0
 _MAP_WIDTH, _MAP_HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 560.0, 430.0, 64.0, 546.0, 12.0, 384.0
 _MAP_CLUSTERS_MOST = 300
+_BAR, _BAR_LEFT, _BARS_MOST, _LEVELS_MOST = 22.0, 28.0, 30, 12
 
 
 def show_profiles(view: View) -> Html:
     """Return a panel for each column, with every cluster's mark and the spread of its noise."""
-    columns = view.result.columns
     mean = "The dashed line is the mean of all records. " if view.means is not None else ""
     noise = "A whisker is one standard deviation of the noise each way. " if view.noise is not None else ""
-    shown = max(1, min(len(columns), _PANELS_MOST, _POINTS_MOST // view.result.k))
-    more = len(columns) - shown
+    drawn = _list_panels(view)
+    most = max(1, min(_PANELS_MOST, _POINTS_MOST // view.result.k))
+    more = len(drawn) - most
     return tag(
         "section",
         tag("h2", "Profiles"),
-        tag("p", f"One panel for each column, between its public bounds. {noise}{mean}", class_="lead"),
+        tag("p", f"One panel for each column. {noise}{mean}", class_="lead"),
         _show_legend(view),
-        tag("div", [_draw_panel(view, i) for i in range(shown)], class_="panels"),
+        tag("div", [draw() for draw in drawn[:most]], class_="panels"),
         tag("p", f"{more:,} more columns are in the table below.") if more > 0 else None,
         id="profiles",
     )
+
+
+def _list_panels(view: View) -> list[Callable[[], Html]]:
+    """Return what draws each column: a category by the shares of its levels, all else by marks on an axis."""
+    result = view.result
+    shares = find_shares(result)
+    panels: list[Callable[[], Html]] = []
+    for column, place in zip(result.columns, column_slices(result.columns), strict=True):
+        own = shares.get(column.name)
+        draw = partial(_draw_panel, view, place.start) if own is None else partial(_draw_shares, view, own)
+        panels.append(draw)
+    return panels
+
+
+def _draw_shares(view: View, own: LevelShares) -> Html:
+    """Draw a category: a bar for each cluster, cut into the shares of its levels."""
+    shown = view.clusters[:_BARS_MOST]
+    bars = []
+    for n, cluster in enumerate(shown):
+        j, left, y = cluster.number, _BAR_LEFT, 6.0 + _BAR * n
+        parts = [draw_mark(j, 14.0, y + 8.0, hollow=cluster.is_lost)]
+        for level, name in enumerate(own.levels):
+            width = float(own.shares[j, level]) * (_PANEL_RIGHT - _BAR_LEFT)
+            title = tag("title", f"cluster {j}: {name} {format_share(own, j, level)}")
+            parts.append(
+                tag("rect", title, class_=f"level l{level % 6}", x=left, y=y, width=max(width, 0.0), height=_BAR - 6.0)
+            )
+            left += width
+        bars.append(tag("g", parts))
+    keys = [tag("li", tag("span", class_=f"swatch l{n % 6}"), name) for n, name in enumerate(own.levels[:_LEVELS_MOST])]
+    said = "; ".join(
+        f"cluster {c.number}: "
+        + ", ".join(f"{name} {format_share(own, c.number, n)}" for n, name in enumerate(own.levels))
+        for c in shown[:12]
+    )
+    height = 10.0 + _BAR * len(shown)
+    drawing = tag(
+        "svg", bars, viewbox=f"0 0 {_PANEL_WIDTH:g} {height:g}", role="img", aria_label=f"{own.column}: {said}"
+    )
+    return tag("figure", tag("figcaption", own.column), drawing, tag("ul", keys, class_="levels"), class_="panel")
 
 
 def _show_legend(view: View) -> Html:
@@ -56,8 +100,8 @@ def _is_doubtful(view: View, j: int) -> bool:
 def _draw_panel(view: View, i: int) -> Html:
     """Draw one column: marks that would overlap stand one above the other."""
     result = view.result
-    column = result.columns[i]
-    scale = Scale(column, _PANEL_LEFT, _PANEL_RIGHT)
+    axis = view.axes[i]
+    scale = _make_scale(view, i, _PANEL_LEFT, _PANEL_RIGHT)
     places = [scale.place(float(value)) for value in result.centres[:, i]]
     lanes = _choose_lanes(places)
     bottom = 14.0 + _LANE * (max(lanes) + 1)
@@ -73,9 +117,9 @@ def _draw_panel(view: View, i: int) -> Html:
         marks,
         viewbox=f"0 0 {_PANEL_WIDTH:g} {bottom + 24:g}",
         role="group" if _may_focus(view) else "img",
-        aria_label=f"{column.name}: {said}" + ("; more in the table" if result.k > 12 else ""),
+        aria_label=f"{axis.name}: {said}" + ("; more in the table" if result.k > 12 else ""),
     )
-    return tag("figure", tag("figcaption", column.name), drawing, class_="panel")
+    return tag("figure", tag("figcaption", axis.name), drawing, class_="panel")
 
 
 def _choose_lanes(places: list[float]) -> list[int]:
@@ -94,7 +138,7 @@ def _may_focus(view: View) -> bool:
 
 
 def _draw_point(view: View, j: int, i: int, scale: Scale, x: float, y: float) -> Html:
-    said = f"cluster {j}, {view.result.columns[i].name}: {format_own(view, j, i)}"
+    said = f"cluster {j}, {view.axes[i].name}: {format_own(view, j, i)}"
     whisker = None
     if view.noise is not None:
         value, noise = float(view.result.centres[j, i]), float(view.noise[j, i])
@@ -127,16 +171,16 @@ def _draw_axis(scale: Scale, y: float) -> Html:
 def show_map(view: View) -> Html | None:
     """Return the clusters in two columns, which the script lets the reader choose."""
     result = view.result
-    if len(result.columns) < 2 or result.k > _MAP_CLUSTERS_MOST:
+    if len(view.axes) < 2 or result.k > _MAP_CLUSTERS_MOST:
         return None
-    x, y = choose_columns(to_unit(result.centres, result.columns))
+    x, y = choose_columns(to_unit(result.centres, view.axes))
     around = "An ellipse is one standard deviation of the noise each way. " if view.noise is not None else ""
-    which = "Shown first are the columns that part the closest clusters." if len(result.columns) > 2 else ""
+    which = "Shown first are the columns that part the closest clusters." if len(view.axes) > 2 else ""
     return tag(
         "section",
         tag("h2", "Map"),
-        tag("p", f"The centres in two columns, between their public bounds. {around}{which}", class_="lead"),
-        _show_choice(view, x, y) if len(result.columns) > 2 else None,
+        tag("p", f"The centres in two columns. {around}{which}", class_="lead"),
+        _show_choice(view, x, y) if len(view.axes) > 2 else None,
         tag("figure", _draw_map(view, x, y), class_="map"),
         tag("script", Html(_list_places(view)), type="application/json", id="places"),
         id="map",
@@ -147,17 +191,14 @@ def _show_choice(view: View, x: int, y: int) -> Html:
     """Return the two lists of columns; shown where the script runs."""
     boxes = []
     for axis, chosen, name in (("x", x, "Across"), ("y", y, "Up")):
-        options = [
-            tag("option", column.name, value=str(i), selected=i == chosen)
-            for i, column in enumerate(view.result.columns)
-        ]
+        options = [tag("option", column.name, value=str(i), selected=i == chosen) for i, column in enumerate(view.axes)]
         boxes.append(tag("label", f"{name} ", tag("select", options, data_axis=axis)))
     return tag("p", boxes, class_="choice scripted")
 
 
 def _draw_map(view: View, x: int, y: int) -> Html:
     result = view.result
-    across, up = Scale(result.columns[x], _LEFT, _RIGHT), Scale(result.columns[y], _BOTTOM, _TOP)
+    across, up = _make_scale(view, x, _LEFT, _RIGHT), _make_scale(view, y, _BOTTOM, _TOP)
     points = []
     for j in range(result.k):
         at = across.place(float(result.centres[j, x])), up.place(float(result.centres[j, y]))
@@ -167,8 +208,8 @@ def _draw_map(view: View, x: int, y: int) -> Html:
             ry = float(view.noise[j, y]) / _width(view, y) * (_BOTTOM - _TOP)
             ellipse = tag("ellipse", class_=f"noise c{j % COLOURS}", rx=min(rx, _MAP_WIDTH), ry=min(ry, _MAP_HEIGHT))
         label = tag("text", str(j), class_="number", x=9, y=-7) if result.k <= 40 else None
-        said = f"cluster {j}: {result.columns[x].name} {format_own(view, j, x)}"
-        said += f", {result.columns[y].name} {format_own(view, j, y)}"
+        said = f"cluster {j}: {view.axes[x].name} {format_own(view, j, x)}"
+        said += f", {view.axes[y].name} {format_own(view, j, y)}"
         mark = draw_mark(j, hollow=_is_doubtful(view, j))
         place = f"translate({at[0]:.2f},{at[1]:.2f})"
         points.append(tag("g", ellipse, mark, label, tag("title", said), class_="point", transform=place))
@@ -176,10 +217,10 @@ def _draw_map(view: View, x: int, y: int) -> Html:
         "svg",
         tag("rect", class_="frame", x=_LEFT, y=_TOP, width=_RIGHT - _LEFT, height=_BOTTOM - _TOP),
         tag("g", _draw_ticks(across, up), class_="ticks"),
-        tag("text", result.columns[x].name, class_="title", x=(_LEFT + _RIGHT) / 2, y=_BOTTOM + 38, data_of="x"),
+        tag("text", view.axes[x].name, class_="title", x=(_LEFT + _RIGHT) / 2, y=_BOTTOM + 38, data_of="x"),
         tag(
             "text",
-            result.columns[y].name,
+            view.axes[y].name,
             class_="title",
             transform=f"translate(14,{(_TOP + _BOTTOM) / 2:g}) rotate(-90)",
             data_of="y",
@@ -204,17 +245,22 @@ def _draw_ticks(across: Scale, up: Scale) -> list[Html]:
     return below + beside
 
 
+def _make_scale(view: View, i: int, start: float, end: float) -> Scale:
+    low, high = view.find_range(i)
+    return Scale(low, high, start, end, view.axes[i].kind)
+
+
 def _width(view: View, i: int) -> float:
-    column = view.result.columns[i]
-    return column.high - column.low
+    low, high = view.find_range(i)
+    return high - low
 
 
 def _list_places(view: View) -> str:
     """Return, for the script, where each mark is on each column's axis: from 0 to 1, as everything else in it."""
     result = view.result
     columns = []
-    for i, column in enumerate(result.columns):
-        unit = Scale(column, 0.0, 1.0)
+    for i, column in enumerate(view.axes):
+        unit = _make_scale(view, i, 0.0, 1.0)
         columns.append(
             {
                 "name": column.name,

@@ -77,11 +77,11 @@ def _show_share(cluster: Cluster) -> Html:
 def _describe_trait(view: View, j: int, i: int) -> Html:
     """Say in which direction a cluster differs in a column: "higher age: 72.08 ± 0.07 (all: 48.1 ± 0.3)"."""
     assert view.means is not None
-    column, value = view.result.columns[i], float(view.result.centres[j, i])
+    axis, value = view.axes[i], float(view.result.centres[j, i])
     mean = float(view.means[i])
     return join(
         "higher " if value > mean else "lower ",
-        tag("b", column.name),
+        tag("b", axis.name),
         f": {format_own(view, j, i)} ",
         tag("span", f"(all: {format_mean(view, i)})", class_="quiet"),
     )
@@ -90,7 +90,7 @@ def _describe_trait(view: View, j: int, i: int) -> Html:
 def format_own(view: View, j: int, i: int) -> str:
     """Return a coordinate of a centre with its noise."""
     noise = None if view.noise is None else float(view.noise[j, i])
-    return format_value(float(view.result.centres[j, i]), view.result.columns[i], noise)
+    return format_value(float(view.result.centres[j, i]), view.axes[i], noise)
 
 
 def format_mean(view: View, i: int) -> str:
@@ -98,7 +98,7 @@ def format_mean(view: View, i: int) -> str:
     assert view.means is not None
     assert view.mean_noise is not None
     noise = float(view.mean_noise[i])
-    return format_value(float(view.means[i]), view.result.columns[i], noise if noise > 0 else None)
+    return format_value(float(view.means[i]), view.axes[i], noise if noise > 0 else None)
 
 
 def _list_sizes(view: View) -> list[str] | None:
@@ -122,12 +122,12 @@ def show_table(view: View) -> Html:
     """Return every number as a table that the script can sort."""
     result = view.result
     sizes = None if result.sizes is None else format_sizes(result.sizes)
-    heads = ["cluster", *([] if sizes is None else [_name_sizes(view)]), *(column.name for column in result.columns)]
+    heads = ["cluster", *([] if sizes is None else [_name_sizes(view)]), *(axis.name for axis in view.axes)]
     shown = view.clusters[:_ROWS_MOST]
     rows = [_show_row(view, cluster.number, sizes) for cluster in shown]
     if view.means is not None and result.k > 1:
         blank = [] if sizes is None else [tag("td", _total_cell(view))]
-        means = [tag("td", format_mean(view, i)) for i in range(len(result.columns))]
+        means = [tag("td", format_mean(view, i)) for i in range(len(view.axes))]
         rows.append(make_row("all", [*blank, *means], kind="all"))
     lines = [explain_noise(result), name_mostly_noise(result)]
     if len(shown) < result.k:
@@ -157,7 +157,7 @@ def _show_row(view: View, j: int, sizes: list[str] | None) -> Html:
     own = [] if sizes is None or result.sizes is None else [(sizes[j], result.sizes.clusters[j], False)]
     cells = own + [
         (format_own(view, j, i), float(result.centres[j, i]), bool(result.mostly_noise[j, i]))
-        for i in range(len(result.columns))
+        for i in range(len(view.axes))
     ]
     return make_row(
         join(draw_key(j), str(j)),

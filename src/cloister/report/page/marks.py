@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from cloister.columns import Column
+from cloister.columns import show_date
 from cloister.report.page.html import Html, tag
 
 COLOURS = 8
@@ -42,25 +42,32 @@ def draw_key(j: int, *, hollow: bool = False) -> Html:
 
 @dataclass(frozen=True)
 class Scale:
-    """An axis: a column's public bounds, from one place of a drawing to another."""
+    """An axis: from ``low`` to ``high`` in original units, from one place of a drawing to another."""
 
-    column: Column
+    low: float
+    high: float
     start: float
     end: float
+    kind: str = "number"
 
     def place(self, value: float) -> float:
         """Return where a value is."""
-        share = (value - self.column.low) / (self.column.high - self.column.low)
+        share = (value - self.low) / (self.high - self.low)
         return self.start + min(1.0, max(0.0, share)) * (self.end - self.start)
 
     def ticks(self, most: int = 5) -> list[tuple[float, str]]:
-        """Return round numbers on the axis and their texts."""
-        low, high = self.column.low, self.column.high
+        """Return round numbers on the axis and their texts; dates are days that lie evenly."""
+        low, high = self.low, self.high
+        if self.kind == "date":
+            days = sorted({round(low + (high - low) * part / 3) for part in range(4)})
+            return [(float(day), show_date(day)) for day in days if low <= day <= high]
         step = 10.0 ** math.floor(math.log10((high - low) / most))
         step *= next(times for times in (1, 2, 5, 10) if (high - low) / (step * times) <= most)
         decimals = max(0, -math.floor(math.log10(step) + 1e-9))
         first = math.ceil(low / step - 1e-9)
         numbers = [i * step for i in range(first, first + most + 2) if i * step <= high + 1e-9 * (high - low)]
+        if self.kind in ("boolean", "level"):
+            return [(number, f"{100 * number:.{max(0, decimals - 2)}f} %") for number in numbers]
         return [(number, _write(number, decimals)) for number in numbers]
 
 

@@ -7,9 +7,11 @@ Everything here is post-processing of released numbers. How sure a mean over clu
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from cloister.columns import Coordinate
 from cloister.records import FloatArray
 from cloister.report.layout import is_lost
 from cloister.report.result import Result
@@ -19,6 +21,7 @@ _CLEARLY = 2.0
 """A cluster differs from the mean where it does so by so many standard deviations of the noise."""
 _APART = 0.02
 """And by so much of the column's range."""
+_MOST_EMPTY = 0.4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +65,23 @@ class View:
     clusters: tuple[Cluster, ...]
     means: FloatArray | None
     mean_noise: FloatArray | None
+
+    @cached_property
+    def axes(self) -> tuple[Coordinate, ...]:
+        """What was clustered: numbers, dates, and the levels of categories."""
+        return self.result.coordinates
+
+    def find_range(self, i: int) -> tuple[float, float]:
+        """Return what of a coordinate's axis is drawn: all of it, or, where that would leave most of it empty, a part.
+
+        The part holds all centres with two deviations of their noise.
+        """
+        axis, values = self.axes[i], self.result.centres[:, i]
+        around = 0.0 if self.noise is None else 2.0 * np.minimum(self.noise[:, i], axis.high - axis.low)
+        low, high = float((values - around).min()), float((values + around).max())
+        room = max(0.15 * (high - low), 0.02 * (axis.high - axis.low))
+        low, high = max(axis.low, low - room), min(axis.high, high + room)
+        return (low, high) if 0 < high - low < _MOST_EMPTY * (axis.high - axis.low) else (axis.low, axis.high)
 
     @property
     def noise(self) -> FloatArray | None:
@@ -117,7 +137,7 @@ def _find_traits(result: Result, j: int, means: FloatArray | None, mean_noise: F
     if means is None or mean_noise is None or result.k == 1:
         return ()
     own = np.zeros(len(means)) if result.centre_noise is None else result.centre_noise[j]
-    ranges = np.array([column.high - column.low for column in result.columns])
+    ranges = np.array([column.high - column.low for column in result.coordinates])
     apart = np.abs(result.centres[j] - means)
     clear = (apart >= _CLEARLY * (own + mean_noise)) & (apart >= _APART * ranges) & ~result.mostly_noise[j]
     between = np.sqrt(((result.centres - means) ** 2).mean(axis=0))
