@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cloister.cli.ledger_report import format_epsilon
-from cloister.cli.progress import PlainLines, name_some
+from cloister.report.progress import PlainLines, name_some
 
 if TYPE_CHECKING:
     from cloister.deployment.watch import Board, Peer, Watch
@@ -50,7 +51,7 @@ class RunView:
         from cloister.deployment.watch import Limiter
 
         self._board, self._job, self._console = watch.board, job, console
-        self._lines = PlainLines(console)
+        self._lines = PlainLines(partial(console.print, soft_wrap=True))
         self._limiter = Limiter()
         self._ledger, self._why = "", "never told"
         self.is_charged = self._is_over = False

@@ -15,7 +15,7 @@ import msgspec
 from cloister.privacy.accounting import Spent
 from cloister.privacy.costs import epsilon_of_rho, pure_epsilon_of, rho_of
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Mechanism, Release
-from cloister.privacy.placement import Placement
+from cloister.privacy.placement import Owner, Placement
 from cloister.privacy.units import EPSILON_CLAIMED_MOST, Budget, LeakageTable, Noisy, Unit, write_bound
 
 _PLAIN_TIMES_MOST = 1e6  # beyond, how many times likelier tells nobody anything
@@ -23,6 +23,10 @@ _NOT_PROMISED = (
     "Nothing is promised against parties that lie about their records, nor against whoever sees a party's memory.",
     "The promise is about one unit: many records of one person are protected as a group, at a multiple of epsilon.",
     "What each party may learn from its own records is its own business.",
+)
+_NOT_PROMISED_OF_ONE_TABLE = (
+    "Nothing is promised against whoever holds the table, or sees it or the memory of its computer.",
+    _NOT_PROMISED[1],
 )
 UNPROVED = "Nobody is protected by proof: the guarantee as published does not hold."
 VALUES_CHANGED = "the values of one record changed"
@@ -223,7 +227,10 @@ def make_card(
         who_could_subtract=placement.who_could_subtract,
         protects_against=_name_protected(seeded, circumstances.flaw, leakage.claim(spent.epsilon)),
         breaks_if=leakage.breaks_if,
-        not_promised=(*_NOT_PROMISED, *circumstances.liars),
+        not_promised=(
+            *(_NOT_PROMISED_OF_ONE_TABLE if isinstance(placement, Owner) else _NOT_PROMISED),
+            *circumstances.liars,
+        ),
         warnings=write_warnings(
             replace(spent, epsilon=epsilon),
             unit=budget.unit,

@@ -128,6 +128,16 @@ class Row:
     learns: Learns
 
 
+def name_role(role: str, middleman: str) -> str:
+    """Say who a role of a leakage table is."""
+    return {
+        "coordinator": f"the {middleman}",
+        "party": "each party",
+        "owner": "the table's owner",
+        "reader": "whoever sees the result",
+    }[role]
+
+
 @dataclass(frozen=True, kw_only=True)
 class LeakageTable:
     """Who learns what, whom it withstands and who undoes it; printed in reports and checked against recorded views.

@@ -29,12 +29,14 @@ from cloister.protocols.guided_sums import postprocessing, refinement, statement
 from cloister.protocols.guided_sums import query as queries
 from cloister.protocols.guided_sums.coordinator import NoBooks
 from cloister.protocols.guided_sums.query import Idle, Query
+from cloister.protocols.guided_sums.scaling import Scaled
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS, GuidedSettings
 from cloister.protocols.synopsis import pipeline, protocol
 from cloister.protocols.synopsis.settings import Knobs
 from tests.owners import told_to_owner
 from tests.protocols.guided_sums import rehearsed
 from tests.protocols.guided_sums.rehearsed import REAL_DRAW, Rehearsed, half_noise, one_seed_for_two_noises
+from tests.protocols.synopsis.test_spread import own_scale
 
 LONG = bool(os.environ.get("CLOISTER_LONG"))
 SLOW = pytest.mark.skipif(not LONG, reason="takes a minute; set CLOISTER_LONG=1")
@@ -53,14 +55,14 @@ def _estimate_roughly(monkeypatch):
     monkeypatch.setattr(postprocessing, "_SHRINK_STEPS", 2)
 
 
-def make_job(*, dimensions=1, unit=Unit.RECORD, records=None, knobs=KNOBS, **options):
+def make_job(*, dimensions=1, unit=Unit.RECORD, records=None, knobs=KNOBS, scale="bounds", private=(), **options):
     return Job(
         name="audited",
         k=1,
-        columns=tuple(Column(name=f"x{i}", low=0, high=10) for i in range(dimensions)),
+        columns=(*(Column(name=f"x{i}", low=0, high=10) for i in range(dimensions)), *map(Column.unbounded, private)),
         parties=(JobParty(name="a"), JobParty(name="b")),
         protocol=protocol.SynopsisOptions(knobs=knobs, **options),
-        data=DataOptions(records=records),
+        data=DataOptions(records=records, scale=scale),
         budget=Budget(epsilon=8.0, delta=1e-6, unit=unit),
     )
 
@@ -92,6 +94,9 @@ ROUTES = {
     "direct": {},
     "projected": {"dimensions": 6},
     "idle rounds": {"records": 1},
+    "spread": {"scale": "spread"},
+    "spread, projected": {"scale": "spread", "dimensions": 6},
+    "spread, no bounds": {"scale": "spread", "private": ("u", "v")},
     "client": {"unit": Unit.CLIENT},
     "client, projected": {"unit": Unit.CLIENT, "dimensions": 6},
 }
@@ -230,6 +235,12 @@ def test_lloyd_offsets_that_are_not_clipped_are_refuted(monkeypatch):
     report = run_audit(make_job(), monkeypatch=monkeypatch)
     assert report.violates
     assert "Lloyd" in report.event or "all rounds" in report.event
+
+
+def test_a_scale_that_members_take_from_their_own_data_is_refuted(monkeypatch):
+    """A record far away moves everybody's coordinates."""
+    monkeypatch.setattr(Scaled, "form", own_scale)
+    assert run_audit(make_job(scale="spread"), monkeypatch=monkeypatch).violates
 
 
 def test_moments_that_are_not_clipped_are_refuted(monkeypatch):

@@ -1,6 +1,7 @@
 """A party's side: whom it talks to, what it does when it is cut off, when it gives up, and what it tells."""
 
 import asyncio
+import time
 from functools import partial
 from itertools import pairwise
 
@@ -208,6 +209,26 @@ def test_whoever_is_stopped_says_that_it_leaves():
             await part
 
     run(main())
+
+
+def test_who_is_stopped_at_the_very_end_still_does_its_last_work(monkeypatch):
+    """Otherwise its journals would stay."""
+    monkeypatch.setattr(participant_module, "_FAREWELL_S", 5.0)
+    done = []
+
+    def work():
+        time.sleep(0.2)
+        done.append(True)
+
+    async def main():
+        closing = asyncio.ensure_future(make_participant(None).close(work))
+        await asyncio.sleep(0.05)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+
+    run(main())
+    assert done
 
 
 def test_a_coordinator_that_cannot_be_reached_is_called_again_and_given_up_at_the_deadline():

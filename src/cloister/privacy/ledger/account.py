@@ -145,8 +145,8 @@ class Account:
         what_to_do = "Ask for less, or let the data's owner raise the cap."
         if math.isinf(more.epsilon(cap.delta)):
             what_to_do = (
-                f"No bound holds for what was asked: a charge under this cap must protect one {cap.unit.value}, "
-                "not less; at delta = 0 its noise must be Laplace. Run a job that does, or let the data's owner set "
+                f"No bound holds for what was asked: under this cap a charge must protect one {cap.unit.value}, not "
+                "less; at delta = 0 its noise must be Laplace. Run a job that does, or let the data's owner set "
                 "another cap."
             )
         raise BudgetError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import msgspec
@@ -82,12 +82,12 @@ class Secfc(Clustering[SecfcAgreement]):
         """Translate a job; the number of records is only known if their IDs were aligned."""
         options, union = job.protocol, public.alignment is not None
         assert isinstance(options, SecfcOptions)
-        context = {"columns": [asdict(column) for column in job.columns], "alignment": public.alignment}
+        context = {"columns": [column.list_agreed() for column in job.columns], "alignment": public.alignment}
         if union and public.records is not None:
             check_declared(public.records, job.data.records)
         return SecfcAgreement(
             clusters=job.k,
-            dimensions=len(job.columns),
+            dimensions=job.dimensions,
             privacy=options.resolve_privacy(len(job.parties)),
             segments=options.segments,
             records_max=public.records if union else job.data.records,

@@ -146,12 +146,23 @@ class Participant:
         return await self._worker.run(call, *args)
 
     async def close(self, call: Callable[[], None]) -> None:
-        """Do a last piece of work, unless the thread is busy with what nobody waits for; end the thread."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_FAREWELL_S):
-                await self._worker.run(call)
-        if self._is_alone:
-            self._worker.stop()
+        """Do a last piece of work, unless the thread is busy with what nobody waits for; end the thread.
+
+        Whoever is stopped meanwhile does it all the same.
+        """
+        closing = asyncio.ensure_future(self._worker.run(call))
+        try:
+            await asyncio.wait({closing}, timeout=_FAREWELL_S)
+        except asyncio.CancelledError:
+            await asyncio.wait({closing}, timeout=_FAREWELL_S)
+            raise
+        finally:
+            if self._is_alone:
+                self._worker.stop()
+        if closing.done():
+            closing.result()
+        else:
+            closing.cancel()
 
     def _check_patience(self, silent_s: float) -> None:
         if silent_s > self._deadlines.step_s:
