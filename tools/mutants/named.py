@@ -879,6 +879,20 @@ NAMED: tuple[Named, ...] = (
         ("tests/cli/test_cli_ledger.py",),
     ),
     Named(
+        "how long a run took, in its record",
+        "deployment/proof",
+        "datetime.now(UTC).date().isoformat()",
+        "datetime.now(UTC).isoformat()",
+        _WATCH_LOG,
+    ),
+    Named(
+        "how long each session took, to the millisecond",
+        "deployment/record",
+        "seconds=int(one.seconds),",
+        "seconds=round(one.seconds, 3),",
+        _WATCH_LOG,
+    ),
+    Named(
         "a coordinator tells of clusters as it likes",
         "protocols/secfc/protocol",
         "        if len(heard.counts) != agreed.clusters:\n",
