@@ -92,8 +92,22 @@ def _seed_0(name: str, old: str) -> Named:
 _SPREAD = ("tests/protocols/synopsis/test_spread.py",)
 
 NAMED: tuple[Named, ...] = (
+    Named(
+        "a sample follows from no session",
+        "protocols/guided_sums/agreement",
+        'derive_key(digest, "public sample", session)',
+        'derive_key(digest, "public sample")',
+        ("tests/protocols/feddp/test_session.py",),
+    ),
     Named("unseeded is seed 0", "crypto/stream", "        return SystemEntropy()\n", "        seed = 0\n", _SECRETS),
     Named("the system's entropy is constant", "crypto/stream", "secrets.token_bytes(count)", "bytes(count)", _SECRETS),
+    Named(
+        "the common seed is constant",
+        "aggregation/seed_agreement",
+        "seed = self._entropy.bytes(SEED_BYTES)",
+        "seed = bytes(SEED_BYTES)",
+        _SECRETS,
+    ),
     _seed_0("parties' keys from seed 0", 'make_entropy(f"{prefix}party {number}", seed=self.instruments.keys)'),
     _seed_0("identities from seed 0", 'make_entropy(f"identity of {party.name}", seed=instruments.keys)'),
     _seed_0("the session's number from seed 0", 'session=make_entropy("session", seed=seed).bytes(16)'),
