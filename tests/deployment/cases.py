@@ -77,9 +77,7 @@ def cluster_plainly(case: Case) -> tuple[np.ndarray, ...]:
         np.clip(np.array(_make_rows(seed, PARTY_ROWS[name], 7))[:, :2], 0, 100)
         for seed, name in enumerate(PARTY_ROWS, start=1)
     ]
-    unions = [
-        np.vstack(some) for count in range(case.least, len(tables) + 1) for some in combinations(tables, count)
-    ]
+    unions = [np.vstack(some) for count in range(case.least, len(tables) + 1) for some in combinations(tables, count)]
     ends = [np.array(case.start)]
     for _ in range(_ROUNDS):
         ends = [_move(rows, centres) for centres in ends for rows in unions]
