@@ -51,6 +51,7 @@ def test_a_record_with_a_gap_leaves_nothing_at_all(protocol: str, tmp_path: Path
     """The transcript of a seeded run has every message of every party."""
     told: list[tuple[str, TableCheck]] = []
     ways = {"without": write(tmp_path / "1"), "with": write(tmp_path / "2", a=[",f", "NA,m", "5,"])}
+
     def tell(name: str, check: TableCheck) -> None:
         told.append((name, check))
 
