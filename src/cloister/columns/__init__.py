@@ -1,7 +1,7 @@
 """Columns (what people have), their public bounds and levels, and coordinates (what is clustered).
 
 Reading order: :mod:`.column`, :mod:`.entries` (from a job file's tables), :mod:`.coordinates` (the map between original
-units and the domain [-1, 1]^d).
+units and the domain [-1, 1]^d), :mod:`.scale` (another, by a spread that was released).
 """
 
 from cloister.columns.column import (
@@ -32,22 +32,39 @@ from cloister.columns.coordinates import (
     unit_starts,
 )
 from cloister.columns.entries import parse_bounds, parse_column, refuse_missing_bounds
+from cloister.columns.scale import (
+    CLIP,
+    SPREAD_LEAST,
+    Scale,
+    Within,
+    least_spread,
+    level_spread,
+    list_levels,
+    take_bounds,
+)
 
 __all__ = [
+    "CLIP",
     "OTHER",
+    "SPREAD_LEAST",
     "UNKNOWN_LEVEL",
     "WHY_PUBLIC",
     "Axes",
     "Column",
     "Coordinate",
     "Kind",
+    "Scale",
+    "Within",
     "clip_unit",
     "column_highs",
     "column_lows",
     "column_slices",
     "count_days",
     "has_one_coordinate",
+    "least_spread",
+    "level_spread",
     "list_coordinates",
+    "list_levels",
     "parse_bounds",
     "parse_column",
     "refuse_missing_bounds",
@@ -56,6 +73,7 @@ __all__ = [
     "show_bounds",
     "show_date",
     "spread_levels",
+    "take_bounds",
     "to_original",
     "to_unit",
     "unit_ends",

@@ -25,6 +25,8 @@ OTHER = "other"
 """The level that takes the values that are not among the levels, if it is one of them."""
 LEVELS_MOST = 1000
 WEIGHT_LEAST, WEIGHT_MOST = 1e-3, 1e3
+MAGNITUDE_MOST = 2.0**44
+"""Values beyond, where nobody knows bounds, are taken for this."""
 EPOCH = datetime.date(1970, 1, 1)
 """Dates are counted in days from here."""
 WHY_PUBLIC = (
@@ -50,6 +52,8 @@ class Column:
         What its cells are.
     levels
         Of a category: its public values, as text. With the level "other", all other values are that one.
+    bounds
+        With "private" nobody knows bounds, and a part of the budget finds them; low and high are left out.
     """
 
     name: str
@@ -58,6 +62,7 @@ class Column:
     weight: float = 1.0
     kind: Kind = "number"
     levels: tuple[str, ...] = ()
+    bounds: Literal["public", "private"] = "public"
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
@@ -67,6 +72,8 @@ class Column:
             object.__setattr__(self, "levels", _check_levels((*path, "levels"), self.levels))
         if self.kind in ("boolean", "category"):
             low, high = 0.0, 1.0
+        elif self.bounds == "private":
+            low, high = -MAGNITUDE_MOST, MAGNITUDE_MOST
         else:
             low, high = check_bounds(path, self.low, self.high)
         weight = _check_number((*path, "weight"), self.weight)
@@ -91,10 +98,20 @@ class Column:
         """Make a column of a few public values."""
         return cls(name=name, kind="category", levels=tuple(levels), weight=weight)
 
+    @classmethod
+    def unbounded(cls, name: str, *, weight: float = 1.0) -> Column:
+        """Make a column of numbers whose bounds nobody knows."""
+        return cls(name=name, bounds="private", weight=weight)
+
     def list_agreed(self) -> dict[str, Any]:
         """Return what the parties agree on of this column, for digests and files; a plain number as it always was."""
         agreed: dict[str, Any] = {"name": self.name, "low": self.low, "high": self.high}
-        extra = {"weight": (self.weight, 1.0), "kind": (self.kind, "number"), "levels": (self.levels, ())}
+        extra: dict[str, tuple[Any, Any]] = {
+            "weight": (self.weight, 1.0),
+            "kind": (self.kind, "number"),
+            "levels": (self.levels, ()),
+            "bounds": (self.bounds, "public"),
+        }
         return agreed | {key: value for key, (value, usual) in extra.items() if value != usual}
 
 

@@ -53,6 +53,8 @@ class Coordinate:
         The position of its column among the job's.
     start, end
         In unit scaling, within [-1, 1], what values are clipped to.
+    private
+        Whether nobody knows bounds: ``low`` and ``high`` are those of all numbers that are told apart.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Coordinate:
     column: int = 0
     start: float = -1.0
     end: float = 1.0
+    private: bool = False
 
     @property
     def is_level(self) -> bool:
@@ -91,7 +94,10 @@ def list_coordinates(columns: Sequence[Column], *, deviations: float = LEVEL_DEV
         if column.kind in ("number", "date"):
             kind: Literal["number", "date"] = "date" if column.kind == "date" else "number"
             bounds = {"low": column.low, "high": column.high, "start": -weight, "end": weight}
-            found.append(Coordinate(name=column.name, weight=weight, kind=kind, column=place, **bounds))
+            private = column.bounds == "private"
+            found.append(
+                Coordinate(name=column.name, weight=weight, kind=kind, column=place, private=private, **bounds)
+            )
             continue
         alone = has_one_coordinate(column)
         end = weight * (math.sqrt(2.0) if alone else 1.0) / deviations

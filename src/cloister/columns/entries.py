@@ -130,6 +130,13 @@ def _read_boolean(name: str, entry: Mapping[str, Any], weight: dict[str, Any]) -
     return Column(name=name, kind="boolean", **weight)
 
 
+def _read_private(name: str, entry: Mapping[str, Any], weight: dict[str, Any]) -> Column:
+    if entry["bounds"] != "private":
+        what_to_do = 'Write: bounds = "private", or low and high.'
+        refuse(("columns", name, "bounds"), 'be "private"', show_value(entry["bounds"]), what_to_do)
+    return Column.unbounded(name, **weight)
+
+
 _READERS: dict[str, tuple[Reader, tuple[str, ...]]] = {
     "low": (_read_number, ("low", "high")),
     "high": (_read_number, ("low", "high")),
@@ -137,6 +144,7 @@ _READERS: dict[str, tuple[Reader, tuple[str, ...]]] = {
     "to": (_read_dates, ("from", "to")),
     "levels": (_read_category, ("levels",)),
     "boolean": (_read_boolean, ("boolean",)),
+    "bounds": (_read_private, ("bounds",)),
 }
 """By the first key of a table that stands here, what reads it and which keys it must have."""
 _KNOWN = (*_READERS, "weight")
@@ -145,4 +153,5 @@ _EXAMPLES = (
     "{ from = 2015-01-01, to = 2024-12-31 }",
     '{ levels = ["a", "b"] }',
     "{ boolean = true }",
+    '{ bounds = "private" }',
 )

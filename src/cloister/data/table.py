@@ -26,7 +26,7 @@ from cloister.data.faults import Faults, Missing
 from cloister.data.source import Source
 from cloister.errors import ConfigError, DataError
 from cloister.numeric import FixedPoint
-from cloister.records import FloatArray, IntArray
+from cloister.records import Encoding, FloatArray, IntArray
 
 BATCH_ROWS = 1 << 16
 _BATCH_BYTES = 16 << 20
@@ -101,6 +101,7 @@ class Table:
         self._check: TableCheck | None = None
         self._kept: list[FloatArray] | None = None
         self._kept_raw: list[FloatArray] = []  # of a stream, which cannot be read again
+        self._encoded: EncodedTable | None = None  # the last encoding serves many rounds
         self._id_cells: list[object] | None = None
         self._digest = b""  # of the raw values in order: every later reading must give the same
 
@@ -211,6 +212,12 @@ class Table:
             return
         yield from self._read_again()
 
+    def encoded_by(self, encoding: Encoding) -> EncodedTable:
+        """Return the same records, encoded by another map from their values in original units."""
+        if self._encoded is None or self._encoded.encoding != encoding:
+            self._encoded = EncodedTable(self, encoding, keep=self._kept is not None)
+        return self._encoded
+
     def _read_again(self) -> Iterator[FloatArray]:
         """Yield the raw values again; raise, at the end at the latest, if they are not those that were checked."""
         faults = Faults(self._columns, self._missing)
@@ -282,6 +289,43 @@ class Table:
         points = np.ascontiguousarray(self._fixed_point.quantise(np.where(missing, 0.0, unit)))
         points[missing] = np.nan
         return points
+
+
+class EncodedTable:
+    """A table's records, encoded by another map than its columns' bounds.
+
+    Parameters
+    ----------
+    table, encoding
+        Whose records; the map from original units.
+    keep
+        Keep the encoded batches in memory; else the table is read and encoded again in each round.
+    """
+
+    def __init__(self, table: Table, encoding: Encoding, *, keep: bool) -> None:
+        self.encoding = encoding
+        self._table = table
+        self._kept = list(self._read()) if keep else None
+
+    @property
+    def dimensions(self) -> int:
+        """The number of coordinates d."""
+        return self._table.dimensions
+
+    def check(self) -> TableCheck:
+        """Return what was found in the table."""
+        return self._table.check()
+
+    def batches(self) -> Iterator[FloatArray]:
+        """Yield C-contiguous (n_b, d) arrays on the grid; each call starts again from the first record."""
+        if self._kept is not None:
+            yield from self._kept
+        else:
+            yield from self._read()
+
+    def _read(self) -> Iterator[FloatArray]:
+        for values in self._table.raw_batches():
+            yield self.encoding.encode(spread_levels(values, self._table.columns))
 
 
 def _join(arrays: list[FloatArray]) -> FloatArray:

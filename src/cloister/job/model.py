@@ -39,7 +39,7 @@ from cloister.job.refusals import (
     refuse,
     show_value,
 )
-from cloister.privacy.units import Budget
+from cloister.privacy.units import Budget, Unit
 from cloister.records import FloatArray
 
 MAX_SEED = 2**63 - 1
@@ -47,7 +47,9 @@ MAX_RECORDS = 2**31
 """The most records of one party: as many as the widest ring is known to hold."""
 MAX_COUNT = 2**53
 _JOB_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_ALWAYS_TAKEN = frozenset({"match", "missing", "max_records"})
+_ALWAYS_TAKEN = frozenset({"match", "missing", "max_records", "scale"})
+SPREAD_MOST = 200
+"""Coordinates up to which columns are scaled by their spread, if nothing else is said."""
 _NOT_AGREED = frozenset({"match", "server"})
 """Keys of ``[data]`` about how a party reads its own table, and where a file is: they change nothing for the others."""
 
@@ -71,6 +73,8 @@ class DataOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     records
         The number of records of all parties together, declared public. If it is left out, protocols that can do without
         it keep it private. Where columns are split: the number of aligned records, which a run checks.
+    scale
+        Whether a column counts by its ``"bounds"`` or by a ``"spread"`` that is released; see `Job.scale`.
     server
         The table of the server's data, relative to the job's folder. It is public: everyone has it.
     id, id_form, id_trim, id_ignore_case
@@ -83,6 +87,7 @@ class DataOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     missing: Literal["refuse", "drop", "impute"] = "refuse"
     max_records: Annotated[int, Meta(ge=1, le=MAX_RECORDS)] | None = None
     records: Annotated[int, Meta(ge=1, le=MAX_COUNT)] | None = None
+    scale: Literal["spread", "bounds"] | None = None
     server: Annotated[str, Meta(max_length=1000)] | None = None
     id: Annotated[str, Meta(max_length=200)] | None = None
     id_form: Literal["text", "integer", "raw"] | None = None
@@ -136,7 +141,7 @@ class Job:
     columns
         What the tables have: the columns with their public bounds or levels. `coordinates` are what is clustered.
     parties
-        At least two, with different names.
+        With different names. One alone is one table: differentially private, by the protocols that take it.
     protocol, data, budget, coordinator
         The sections of the same name. `cloister.make_options` makes those of a protocol.
 
@@ -171,6 +176,7 @@ class Job:
         check_address(self.coordinator.address)
         _check_facts(self)
         _check_budget(self)
+        _check_scale(self)
         self.protocol.check(self)
 
     def find_columns(self, party: JobParty) -> tuple[Column, ...]:
@@ -184,6 +190,20 @@ class Job:
     def coordinates(self) -> tuple[Coordinate, ...]:
         """What is clustered, in the order of the centres: numbers, dates, and the levels of categories."""
         return list_coordinates(self.columns)
+
+    @property
+    def may_spread(self) -> bool:
+        """Whether the protocol can scale columns by a spread that it releases, for this unit."""
+        return self.protocol.facts.spread and self.budget is not None and self.budget.unit is Unit.RECORD
+
+    @property
+    def scale(self) -> Literal["spread", "bounds"]:
+        """What decides how much a column counts: what ``[data]`` says; else the spread, where that can be released.
+
+        Beyond `SPREAD_MOST` coordinates it is the bounds: columns usually share a unit then.
+        """
+        usual: Literal["spread", "bounds"] = "spread" if self.dimensions <= SPREAD_MOST else "bounds"
+        return self.data.scale or (usual if self.may_spread else "bounds")
 
     @property
     def dimensions(self) -> int:
@@ -338,11 +358,24 @@ def _check_columns(columns: Sequence[Column]) -> None:
             refuse(("columns", column.name), "be named once", f"{times[column.name]} times")
 
 
+def _check_scale(job: Job) -> None:
+    """Refuse a spread where it is not released, and columns without bounds where it is not."""
+    if job.scale == "spread" and not job.may_spread:
+        takers = [name for name, options in known_options().items() if options.facts.spread]
+        must = f'be "bounds", or come with the protocol {join_or(takers)} and a budget for one record'
+        refuse(("data", "scale"), must, show_value("spread"), "Its release is proved for these only.")
+    for column in job.columns:
+        if column.bounds == "private" and job.scale != "spread":
+            must, what_to_do = 'have public bounds with scale = "bounds"', "Write low and high, or change the scale."
+            refuse(("columns", column.name), must, 'bounds = "private"', what_to_do)
+
+
 def _check_facts(job: Job) -> None:
     """Refuse sizes and keys of other sections that the protocol does not take."""
     facts, protocol = job.protocol.facts, job.protocol.name
     key, least = ("k_max", 2) if job.choose_k else ("k", facts.clusters_least)
     check_integer(("clusters", key), job.k, least, facts.clusters_most)
+    _check_alone(job)
     if job.dimensions > facts.dimensions_most:
         must = f"have at most {facts.dimensions_most} coordinates with the protocol {protocol}"
         refuse(("columns",), must, f"{job.dimensions}", "A category has one for each of its levels.")
@@ -365,6 +398,20 @@ def _check_facts(job: Job) -> None:
         if facts.split == "rows" and party.columns is not None:
             takers = [name for name, options in known_options().items() if options.facts.split == "columns"]
             _refuse_section(("parties", i, "columns"), takers, protocol)
+
+
+def _check_alone(job: Job) -> None:
+    """Refuse one party where a protocol is one between several, and hiding the only party there is."""
+    if len(job.parties) > 1:
+        return
+    facts, protocol = job.protocol.facts, job.protocol.name
+    if facts.parties_least > 1:
+        alone = [name for name, options in known_options().items() if options.facts.parties_least == 1]
+        what_to_do = f"Add another [[parties]] section. One table alone needs noise: use {join_or(alone)}."
+        refuse(("parties",), f"be at least {facts.parties_least} with the protocol {protocol}", "1", what_to_do)
+    if job.budget is not None and job.budget.unit is Unit.CLIENT:
+        what_to_do = "With one table, the unit is what is in it: leave unit out."
+        refuse(("budget", "unit"), "not be all of the only party's records", show_value("client"), what_to_do)
 
 
 def _refuse_section(path: KeyPath, takers: list[str], protocol: str) -> None:

@@ -49,14 +49,16 @@ class Facts:
         Whether it can choose k.
     section
         The field of its options that is a section of its own in the job file, named after the protocol.
-    clusters_least, clusters_most, dimensions_most
-        The sizes it can handle.
+    clusters_least, clusters_most, dimensions_most, parties_least
+        The sizes it can handle. One party is one table: it runs alone, without masks or a coordinator.
     remedy
         How the loss of an exact run may be lowered, in a sentence.
     hides_values
         What hides a party's values in transit, if it is not masks in a ring.
     noise_on_grid
         Whether all its noise is in steps of the records' fixed-point grid, so that it can be shown in unit scaling.
+    spread
+        Whether it can scale columns by a spread that it releases, where a unit is a record.
     """
 
     split: Literal["rows", "columns"] = "rows"
@@ -72,9 +74,11 @@ class Facts:
     clusters_least: int = 1
     clusters_most: int = CLUSTERS_MOST
     dimensions_most: int = DIMENSIONS_MOST
+    parties_least: int = 2
     remedy: str = "Another start finds less: run again, change initialisation, or give a start."
     hides_values: str = ""
     noise_on_grid: bool = False
+    spread: bool = False
 
 
 class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="name"):

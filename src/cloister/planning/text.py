@@ -23,7 +23,8 @@ def print_plan(plan: Plan, console: Console) -> None:
     """Print a plan."""
     k = f"at most {plan.k}" if plan.choose_k else f"{plan.k}"
     held = "columns" if plan.split == "columns" else "records"
-    console.print(Text(f"{plan.name}: a plan for {k} clusters over the {held} of {plan.parties:,} parties"))
+    holders = "one table" if plan.parties == 1 else f"{plan.parties:,} parties"
+    console.print(Text(f"{plan.name}: a plan for {k} clusters over the {held} of {holders}"))
     if plan.not_private:
         print_line(console, plan.not_private)
     print_line(console, "From the job file and made-up records only: no party's table was opened, nothing was spent.")
@@ -37,7 +38,8 @@ def print_plan(plan: Plan, console: Console) -> None:
         _print_placements(plan, console)
     if plan.exact_losses:
         _print_exact_losses(plan, console)
-    _print_traffic(plan, console)
+    if plan.traffic.steps:
+        _print_traffic(plan, console)
     for note in plan.notes:
         print_line(console, note)
     print_heading(console, "Advice")

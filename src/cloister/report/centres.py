@@ -108,18 +108,8 @@ def format_share(own: LevelShares, cluster: int, level: int, *, named: bool = Fa
 
 
 def encode_table(result: Result) -> bytes:
-    """Return centres.csv: a row for each cluster, with dates as dates and a share for each level.
-
-    Where it is known, the standard deviation of the noise in each number stands beside it, under its name and "noise".
-    """
-    shares = find_shares(result)
-    rows: list[dict[str, object]] = [{"cluster": j} for j in range(result.k)]
-    for j, row in enumerate(rows):
-        if result.sizes is not None:
-            row.update({"size": result.sizes.clusters[j], "size noise": result.sizes.noise[j]})
-        for column, place in zip(result.columns, column_slices(result.columns), strict=True):
-            own = shares.get(column.name)
-            row.update(_list_value(result, column, place.start, j) if own is None else _list_levels(own, j))
+    """Return centres.csv: a row for each cluster."""
+    rows = list_rows(result)
     out = io.StringIO()
     writer = csv.DictWriter(out, fieldnames=list(rows[0]), lineterminator="\n")
     writer.writeheader()
@@ -127,13 +117,37 @@ def encode_table(result: Result) -> bytes:
     return out.getvalue().encode()
 
 
+def list_rows(result: Result) -> list[dict[str, object]]:
+    """Return each cluster's number, size and centre, with dates as dates and a share for each level.
+
+    Where it is known, the standard deviation of the noise in each number stands beside it, under its name and "noise".
+    A name that a column of the job has is the column's: what else would have it gets a line behind it.
+    """
+    shares, taken = find_shares(result), {column.name for column in result.columns}
+    rows: list[dict[str, object]] = [{_avoid("cluster", taken): j} for j in range(result.k)]
+    for j, row in enumerate(rows):
+        if result.sizes is not None:
+            size, noise = result.sizes.clusters[j], result.sizes.noise[j]
+            row.update({_avoid("size", taken): size, _avoid("size noise", taken): noise})
+        for column, place in zip(result.columns, column_slices(result.columns), strict=True):
+            own = shares.get(column.name)
+            cells = _list_value(result, column, place.start, j) if own is None else _list_levels(own, j)
+            row.update({name if name == column.name else _avoid(name, taken): cell for name, cell in cells.items()})
+    return rows
+
+
+def _avoid(name: str, taken: set[str]) -> str:
+    """Return a name that no column of the job has."""
+    return name if name not in taken else _avoid(name + "_", taken)
+
+
 def _list_levels(own: LevelShares, cluster: int) -> dict[str, object]:
     """Return the most common level of a category, and the share of each."""
     row: dict[str, object] = {own.column: own.levels[own.common[cluster]]}
     for place, level in enumerate(own.levels):
-        row[f"{own.column}={level}"] = f"{own.shares[cluster, place]:.6f}"
+        row[f"{own.column}={level}"] = round(float(own.shares[cluster, place]), 6)
         if own.noise is not None:
-            row[f"{own.column}={level} noise"] = f"{own.noise[cluster, place]:.2g}"
+            row[f"{own.column}={level} noise"] = _round_noise(float(own.noise[cluster, place]))
     return row
 
 
@@ -144,8 +158,13 @@ def _list_value(result: Result, column: Column, axis: int, cluster: int) -> dict
     if column.kind == "date":
         shown = show_date(value)
     elif column.kind == "boolean":
-        shown = f"{min(max(value, 0.0), 1.0):.6f}"
+        shown = round(min(max(value, 0.0), 1.0), 6)
     row = {column.name: shown}
     if result.centre_noise is not None:
-        row[f"{column.name} noise"] = f"{float(result.centre_noise[cluster, axis]):.2g}"
+        row[f"{column.name} noise"] = _round_noise(float(result.centre_noise[cluster, axis]))
     return row
+
+
+def _round_noise(noise: float) -> float:
+    """Two digits are all that a deviation has."""
+    return float(f"{noise:.2g}")

@@ -43,7 +43,14 @@ _MOST_ROWS_WITH_NOISE, _MOST_COLUMNS_WITH_NOISE = 8, 5
 
 
 def draw_picture(result: Result, *, records: FloatArray | None = None) -> bytes:
-    """Draw a result as a PNG of 1200 x 500 pixels, or of 1600 x 500 with the curve if k was chosen.
+    """Return `make_figure` as a PNG file of 1200 x 500 pixels, or of 1600 x 500 with the curve if k was chosen."""
+    out = io.BytesIO()
+    make_figure(result, records=records).savefig(out, format="png", dpi=_DPI, metadata={"Software": None})
+    return out.getvalue()
+
+
+def make_figure(result: Result, *, records: FloatArray | None = None) -> Any:
+    """Draw a result: its centres, their profiles, and the curve if k was chosen.
 
     Parameters
     ----------
@@ -55,8 +62,7 @@ def draw_picture(result: Result, *, records: FloatArray | None = None) -> bytes:
 
     Returns
     -------
-    bytes
-        A PNG file.
+    matplotlib.figure.Figure
 
     Raises
     ------
@@ -83,9 +89,7 @@ def draw_picture(result: Result, *, records: FloatArray | None = None) -> bytes:
         _draw_curve(axes, result)
     shown = "; the records drawn are not private" if records is not None and result.card is not None else ""
     figure.suptitle(_title(result) + shown, fontsize=10, x=0.01, ha="left", fontweight="bold", parse_math=False)
-    out = io.BytesIO()
-    figure.savefig(out, format="png", dpi=_DPI, metadata={"Software": None})
-    return out.getvalue()
+    return figure
 
 
 def _title(result: Result) -> str:

@@ -37,9 +37,11 @@ from cloister.protocol import (
 )
 from cloister.report.evaluation import evaluate_centres
 from cloister.report.labels import PartyLabels
+from cloister.report.progress import Follow, follow
 from cloister.report.result import Evaluation, NetworkTime, Result
 from cloister.runtime import NETWORKS, LocalRun, OnProgress, Traffic, run_local
 from cloister.sessions.alignment import Aligned, align_tables
+from cloister.sessions.alone import is_alone, run_alone, told_if_alone
 from cloister.sessions.assembly import (
     know_alignment,
     list_books,
@@ -66,7 +68,7 @@ def simulate(
     sources: Mapping[str, object] | None = None,
     seed: int | None = None,
     evaluate: bool | None = None,
-    on_progress: OnProgress | None = None,
+    on_progress: Follow = None,
     on_table: OnTable | None = None,
     on_labels: OnLabels | None = None,
     on_records: OnRecords | None = None,
@@ -85,8 +87,10 @@ def simulate(
     evaluate
         Compute the exact loss over all records, and that of k-means on one joint table: one or two passes over every
         table. By default only where the job has no budget: an exact loss is not private.
-    on_progress, on_table
-        Called with each step, and with each party's table once it has been checked.
+    on_progress
+        Called with each step; or ``"rich"``: a bar on standard error; or ``"log"``: the logger ``cloister``.
+    on_table
+        Called with each party's table once it has been checked.
     on_labels
         Called with the labels of each party that the job grants them to. No result contains labels.
     on_records
@@ -100,8 +104,9 @@ def simulate(
         If the job, a table or the run breaks a rule. If a table is at fault, nothing has been sent.
     """
     setup = Setup.of(job) if seed is None else replace(Setup.of(job), seed=seed)
-    simulation = Simulation.open(setup, sources or {}, on_progress=on_progress, on_table=on_table)
-    clustered = simulation.cluster(on_ledger)
+    with told_if_alone(setup.job), follow(on_progress) as show:
+        simulation = Simulation.open(setup, sources or {}, on_progress=show, on_table=on_table)
+        clustered = simulation.cluster(on_ledger)
     if on_labels is not None:
         for labels in clustered.labels:
             on_labels(labels)
@@ -112,7 +117,9 @@ def simulate(
         if on_records is not None:
             on_records(everything)
         if measures_loss:
-            evaluation = evaluate_centres(everything, clustered.finding.centres)
+            scale = clustered.finding.scale
+            clustered_in = everything if scale is None else [table.encoded_by(scale) for table in everything]
+            evaluation = evaluate_centres(clustered_in, clustered.finding.centres)
     return summarise(setup, clustered, evaluation)
 
 
@@ -250,9 +257,11 @@ class Simulation:
                 )
                 for number, (name, own) in enumerate(self.inputs.items(), start=1)
             ]
-            coordinator, duty = seat_coordinator(
-                session, make_entropy(COORDINATOR, seed=seed), sampler=make_sampler(COORDINATOR)
-            )
+            coordinator, duty = None, None
+            if not is_alone(setup.job):
+                coordinator, duty = seat_coordinator(
+                    session, make_entropy(COORDINATOR, seed=seed), sampler=make_sampler(COORDINATOR)
+                )
             books = None
             if charges is not None:
                 books = JobBooks(
@@ -270,7 +279,10 @@ class Simulation:
             parties = [one.role for one in seated]
             for party in parties:
                 stack.callback(protocol.close, party)  # wipes keys even if the session is aborted
-            run = self._run(protocol, session.agreed, coordinator, parties, session.id)
+            if coordinator is None:
+                run = run_alone(protocol, session.agreed, parties[0], self.on_progress)
+            else:
+                run = self._run(protocol, session.agreed, coordinator, parties, session.id)
             findings = [protocol.find(session.agreed, party, run.result) for party in parties]
             finding = _find_common([found for found in findings if found is not None])
             explanation = protocol.explain(
@@ -394,7 +406,8 @@ def summarise(setup: Setup, clustered: Clustered, evaluation: Evaluation | None)
     """Return what a run shows: nothing of what is only its parties' or the audit's."""
     explanation, run = clustered.explanation, clustered.run
     if setup.seed is not None:
-        seeded = f"Made with seed {setup.seed}: reproducible, but anyone who knows the seed can remove every mask."
+        hidden = "the noise" if is_alone(setup.job) else "every mask"
+        seeded = f"Made with seed {setup.seed}: reproducible, but anyone who knows the seed can remove {hidden}."
         explanation = replace(explanation, notes=(*explanation.notes, seeded))
     names = [party.name for party in setup.job.parties]
     return make_result(
@@ -402,9 +415,9 @@ def summarise(setup: Setup, clustered: Clustered, evaluation: Evaluation | None)
         explanation,
         clustered.finding,
         dict(zip(names, run.traffic.values(), strict=True)),
-        ran="simulated",
+        ran="by its owner" if is_alone(setup.job) else "simulated",
         notes=explanation.notes,
-        transcript_sha256=None if setup.seed is None else run.transcript_sha256,
+        transcript_sha256=None if setup.seed is None or is_alone(setup.job) else run.transcript_sha256,
         seeded=setup.seed is not None,
         evaluation=evaluation,
         network=None if setup.network is None else NetworkTime(model=setup.network, simulated_s=run.network_s or 0.0),

@@ -328,7 +328,7 @@ def _check_holders(job: Job, roles: PartyRoles) -> None:
             refuse(("parties", i, "columns"), must, "none", what_to_do)
     holders = sum(bool(held) for held in roles.columns)
     if holders < 2:
-        what_to_do = "One organisation that holds all columns can use scikit-learn."
+        what_to_do = "One organisation that holds all columns is the only [[parties]] of the default protocol."
         refuse(("parties",), "have columns at two or more of them", str(holders), what_to_do)
     if len(roles.encrypted) > HOLDERS_MOST:
         what_to_do = (
