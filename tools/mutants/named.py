@@ -1065,7 +1065,7 @@ NAMED: tuple[Named, ...] = (
     Named(
         "levels are not agreed on",
         "columns/column",
-        ', "levels": (self.levels, ())',
+        '            "levels": (self.levels, ()),\n',
         "",
         ("tests/jobfile/test_digests.py",),
     ),
