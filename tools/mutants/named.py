@@ -43,6 +43,8 @@ class Named:
 
 
 _SECRETS = ("tests/test_secrets.py",)
+_COORDINATES = ("tests/test_coordinates.py",)
+_MISSING = ("tests/data/test_kinds.py", "tests/test_missing.py")
 _STREAM = ("tests/crypto/test_stream.py",)
 _SHARING = ("tests/crypto/test_secret_sharing.py",)
 _DEALING = ("tests/joint_noise/test_dealing.py",)
@@ -1066,6 +1068,76 @@ NAMED: tuple[Named, ...] = (
         "                    os.ftruncate(self._file, 0)\n",
         "                    pass\n",
         ("tests/test_versions.py",),
+    ),
+    Named(
+        "a number is taken for an unknown level",
+        "columns/coordinates",
+        'if column.kind == "category" else cells[:, None]',
+        "if True else cells[:, None]",
+        _COORDINATES,
+    ),
+    Named(
+        "a weight takes a coordinate out of the domain",
+        "columns/coordinates",
+        "weight = column.weight / weight_most",
+        "weight = column.weight",
+        _COORDINATES,
+    ),
+    Named(
+        "coordinates are not clipped to where theirs end",
+        "columns/coordinates",
+        "return np.clip(points, unit_starts(axes), unit_ends(axes), out=points)",
+        "return np.clip(points, -1.0, 1.0, out=points)",
+        _COORDINATES,
+    ),
+    Named(
+        "levels are not agreed on",
+        "columns/column",
+        '            "levels": (self.levels, ()),\n',
+        "",
+        ("tests/jobfile/test_digests.py",),
+    ),
+    Named(
+        "what becomes of missing cells is not agreed on",
+        "job/model",
+        '_NOT_AGREED = frozenset({"match", "server"})',
+        '_NOT_AGREED = frozenset({"match", "missing", "server"})',
+        ("tests/test_missing.py",),
+    ),
+    Named(
+        "a record that is left out keeps its ID",
+        "data/table",
+        "                    del id_cells[kept_ids + gap]\n",
+        "                    pass\n",
+        _MISSING,
+    ),
+    Named(
+        "a chunk with a gap is left out whole",
+        "data/table",
+        "            yield np.delete(values, gaps, axis=0)\n",
+        "            yield values[:0] if gaps.size else values\n",
+        _MISSING,
+    ),
+    Named(
+        "init writes levels without being asked",
+        "cli/drafting",
+        "levels=look.levels if propose_levels else ()",
+        "levels=look.levels",
+        ("tests/cli/test_hospitals.py",),
+    ),
+    Named(
+        "init proposes rare levels",
+        "data/looking",
+        "if count >= _LEVEL_ROWS and",
+        "if count and",
+        ("tests/cli/test_hospitals.py",),
+    ),
+    Named(
+        "shares are shown as they come",
+        "report/centres",
+        "    kept = np.maximum(numbers, 0.0)\n",
+        "    return numbers\n",
+        ("tests/report/test_centres.py",),
     ),
     Named(
         "one column paid for where several are asked",

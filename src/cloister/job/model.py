@@ -356,6 +356,11 @@ def _check_columns(columns: Sequence[Column]) -> None:
         check_text(("columns", column.name), column.name, longest=200)
         if times[column.name] > 1:
             refuse(("columns", column.name), "be named once", f"{times[column.name]} times")
+    levels = {axis.name for axis in list_coordinates(columns) if axis.kind == "level"}
+    for column in columns:
+        if column.name in levels:
+            what_to_do = "A level of a category is called so in results: rename the column."
+            refuse(("columns", column.name), "not be named as column=level", show_value(column.name), what_to_do)
 
 
 def _check_scale(job: Job) -> None:
