@@ -60,6 +60,6 @@ def make_frame(result: Result) -> Any:
     try:
         import pandas  # noqa: PLC0415 (optional)
     except ImportError:
-        raise MissingExtraError("a data frame", "pandas", "table") from None
+        raise MissingExtraError("a data frame", "pandas", "frames") from None
     index = pandas.RangeIndex(result.k, name="cluster")
     return pandas.DataFrame(list_centres(result), index=index)

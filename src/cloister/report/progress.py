@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Literal
+from typing import Literal, cast
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
@@ -31,8 +31,8 @@ _WIDE = 80  # where there is room for a bar beside the words
 
 
 @contextmanager
-def follow(how: Follow) -> Iterator[OnProgress | None]:
-    """Return the callback for what a caller asks for.
+def follow(how: object) -> Iterator[OnProgress | None]:
+    """Return the callback for what a caller asks for, which should be a `Follow`.
 
     Raises
     ------
@@ -45,7 +45,7 @@ def follow(how: Follow) -> Iterator[OnProgress | None]:
     elif how == "log":
         yield PlainLines(lambda line: LOGGER.info("%s", line)).show
     elif how is None or callable(how):
-        yield how
+        yield cast(OnProgress | None, how)
     else:
         got = repr(how) if isinstance(how, str) else type(how).__name__
         raise ConfigError(f'on_progress must be a function, "rich", "log" or None; got {got}.')
