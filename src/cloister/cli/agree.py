@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cloister.cli.failures import EXIT_DECLINED
-from cloister.cli.ledger_report import suggest_cap
+from cloister.cli.ledger_report import format_epsilon, suggest_cap
 from cloister.cli.output import AsJson, print_json
 from cloister.errors import ConfigError
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from cloister.agreement import LedgerOutlook, Terms
+    from cloister.columns import Column
     from cloister.job import Setup
     from cloister.privacy.units import Noisy
     from cloister.protocol import PublicInput
@@ -139,18 +140,29 @@ def _print_columns(terms: Terms, console: Console) -> None:
 
     from cloister.report.layout import make_table, print_heading, print_line, print_table
 
-    print_heading(console, "Your columns, and the bounds onto which values outside are moved")
+    print_heading(console, "Your columns, and the bounds onto which values outside are moved, or their levels")
     if not terms.columns:
         print_line(console, "None: you hold no records in this job.")
         return
     table = make_table("column", "low", "high")
     for column in terms.columns:
-        table.add_row(Text(column.name), f"{column.low:g}", f"{column.high:g}")
+        table.add_row(Text(column.name), *_describe_bounds(column))
     print_table(console, table)
     if terms.job.data.id is not None:
         print_line(
             console, f"Records are aligned by {terms.job.data.id}: docs/align.md says who learns what from that."
         )
+
+
+def _describe_bounds(column: Column) -> tuple[str, str]:
+    """Return a column's bounds as people write them; of a category, its first and last levels."""
+    from cloister.columns import show_date
+
+    if column.kind == "category":
+        return column.levels[0], f"{column.levels[-1]} ({len(column.levels)} levels)"
+    if column.kind == "date":
+        return show_date(column.low), show_date(column.high)
+    return f"{column.low:g}", f"{column.high:g}"
 
 
 def _print_leakage(terms: Terms, noisy: Noisy, console: Console) -> None:
@@ -218,7 +230,8 @@ def describe_outlook(outlook: LedgerOutlook) -> list[str]:
     there = "" if outlook.exists else ", which would be made"
     lines = [
         f"Ledger: data set {outlook.dataset!r} in {outlook.path}{there}.",
-        f"Spent: epsilon {outlook.before:.4g} before, {outlook.after:.4g} after this job, {promise}.",
+        f"Spent: epsilon {format_epsilon(outlook.before)} before, {format_epsilon(outlook.after)} after this job, "
+        f"{promise}.",
     ]
     for which, cap in (("this data set", outlook.cap), ("all data sets", outlook.cap_of_all)):
         if cap is not None:

@@ -180,6 +180,7 @@ def _agree(records: int | None, setup: Setup, role: str, public: PublicInput) ->
 
 
 def _open_table(setup: Setup, role: str) -> tuple[bool, str]:
+    from cloister.cli.progress import describe_changes
     from cloister.report.layout import format_quantity
     from cloister.sessions.tables import open_own_table
 
@@ -188,10 +189,8 @@ def _open_table(setup: Setup, role: str) -> tuple[bool, str]:
     if table is None:
         return True, "we hold no records in this job"
     found = table.check()
-    columns = setup.job.find_columns(party)
-    clipped = [f"{one.name} {count}" for one, count in zip(columns, found.clipped, strict=True) if count]
-    outside = f"; values outside the bounds, to be moved onto them: {', '.join(clipped)}" if clipped else ""
-    return True, f"{format_quantity(found.records, 'record')}, for your eyes only{outside}"
+    changes = describe_changes(setup.job.find_columns(party), found)
+    return True, "; ".join([f"{format_quantity(found.records, 'record')}, for your eyes only", *changes])
 
 
 def _look_at_ledger(terms: Terms) -> tuple[bool, str]:
@@ -204,7 +203,7 @@ def _look_at_ledger(terms: Terms) -> tuple[bool, str]:
         raise LedgerError(
             f"a ledger must be made at {terms.ledger.path}, and {folder} cannot be written to. Name another."
         )
-    head = f" Head: {terms.ledger.head}" if terms.ledger.head else ""
+    head = f" (head: {terms.ledger.head})" if terms.ledger.head else ""
     return True, " ".join(describe_outlook(terms.ledger)).removeprefix("Ledger: ") + head
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import io
 import multiprocessing
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from cloister.cli.network import Deadline, JobFile, Quiet, read_address
+from cloister.cli.network import Deadline, JobFile, Quiet
 from cloister.cli.output import AsJson
 from cloister.cli.run import read_contract, tell_result
 from cloister.errors import ConfigError, TooFewPartiesError
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from cloister.report import Result
 
 _ENDED_WELL = "finished"
-TABLE_FILE = "clients.csv"
 
 
 class Hosting(NamedTuple):
@@ -72,6 +72,7 @@ def clients(
     as_json: AsJson = False,
 ) -> None:
     """Take part for many clients at once; whoever runs this holds all their tables, and must be trusted by them."""
+    from cloister.deployment.joining import read_address
     from cloister.jobfile import load_job
     from cloister.report.folder import check_destination, write_result
     from cloister.report.layout import make_console
@@ -95,13 +96,19 @@ def clients(
         console.print(f"{count:,} of {len(found):,} clients: {outcome}", soft_wrap=True)
     if result is None:
         raise TooFewPartiesError("some client must finish for there to be a result; none did. What was charged stays.")
-    write_result(result, folder, overwrite=overwrite, contract=read_contract(job_file))
-    with (folder / TABLE_FILE).open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(Row._fields)
-        writer.writerows(sorted(rows))
+    contract = read_contract(job_file)
+    write_result(result, folder, overwrite=overwrite, contract=contract, clients=_write_rows(rows))
     if as_json or not quiet:
         tell_result(result, folder.resolve(), {}, quiet=quiet, as_json=as_json)
+
+
+def _write_rows(rows: Sequence[Row]) -> bytes:
+    """Return clients.csv."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(Row._fields)
+    writer.writerows(sorted(rows))
+    return text.getvalue().encode()
 
 
 def _find_clients(keys: Path, data: Path) -> list[tuple[str, Path, Path]]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cloister.cli.failures import guard
+from cloister.cli.ledger_report import format_epsilon
 from cloister.cli.output import AsJson, print_json
 from cloister.errors import ConfigError
 
@@ -188,13 +189,16 @@ def _describe(summary: DataSummary) -> Iterator[str]:
 
 def _guarantee(summary: DataSummary) -> str:
     """Describe how much all releases together reveal about one unit."""
+    from cloister.privacy.units import EPSILON_CLAIMED_MOST
+
+    promise = f"for one {summary.unit.value} at delta {summary.delta:g}"
     if math.isinf(summary.epsilon):
-        return f"Spent: no bound holds for one {summary.unit.value} at delta {summary.delta:g} (epsilon infinite)."
-    rho = "" if math.isinf(summary.rho) else f" (rho {summary.rho:.6g})"
-    return (
-        f"Spent: together they hide one {summary.unit.value} with epsilon {summary.epsilon:.6g} at delta "
-        f"{summary.delta:g}{rho}."
-    )
+        return f"Spent: no bound holds {promise} (epsilon infinite)."
+    rho = "" if math.isinf(summary.rho) else f" (rho {format_epsilon(summary.rho)})"
+    said = f"Spent: epsilon {format_epsilon(summary.epsilon)}{rho}, all releases together, {promise}."
+    if summary.epsilon <= EPSILON_CLAIMED_MOST:
+        return said
+    return f"{said} Above epsilon {EPSILON_CLAIMED_MOST:g} no protection is claimed."
 
 
 def _count(number: int, one: str, many: str | None = None) -> str:

@@ -45,16 +45,16 @@ def take_statements(ledgers: Mapping[str, LedgerSession]) -> dict[str, Statement
 
 @contextmanager
 def tell_if_stopped(
-    ledgers: Mapping[str, LedgerSession], errors: Console, *, also_nothing: bool = False
+    ledgers: Mapping[str, LedgerSession], errors: Console, *, also_nothing: bool = False, goes_on: bool = False
 ) -> Iterator[None]:
     """Say what was spent if the block ends with an error or is interrupted: it stays spent.
 
-    With ``also_nothing``, whoever interrupts it is told so, too, if that is nothing.
+    With ``also_nothing``, nothing is said, too; ``goes_on`` is for a run that an earlier process had begun, and may
+    have been charged for.
     """
     try:
         yield
     except BaseException as error:
-        also_nothing = also_nothing and isinstance(error, KeyboardInterrupt)
         for party, session in ledgers.items():
             try:
                 spent, state = session.spent(), session.state()
@@ -70,8 +70,10 @@ def tell_if_stopped(
                 )
             elif also_nothing:
                 errors.print(f"cloister: {party} has been charged nothing by this run.", soft_wrap=True)
-        if also_nothing and not ledgers:
-            errors.print("cloister: no ledger has been charged by this run.", soft_wrap=True)
+        if also_nothing and not ledgers and isinstance(error, KeyboardInterrupt):
+            told = "what this run was charged before, if anything, is in the ledger: cloister ledger show PARTY"
+            nothing = "no ledger has been charged by this run."
+            errors.print(f"cloister: {told if goes_on else nothing}", soft_wrap=True)
         raise
 
 
@@ -83,7 +85,8 @@ def _describe(party: str, state: Statement) -> Iterator[str]:
     if state.seeded:
         yield f"  Made with a seed, so not private: nothing was charged. {_describe_spent(state)}"
     else:
-        yield f"  {_describe_spent(state)} Running again makes it {state.again:.4g}."
+        again = "" if math.isinf(state.again) else f" Running again makes it {format_epsilon(state.again)}."
+        yield f"  {_describe_spent(state)}{again}"
     caps = [("this data set", state.cap), ("all data sets", state.cap_of_all)]
     for which, limit in caps:
         if limit is not None:
@@ -123,5 +126,14 @@ def suggest_cap(name: str, account: Account, spent: float, *, new: bool = False)
 
 
 def _describe_spent(state: Statement) -> str:
-    promise = f"at delta {state.delta:g} for one {state.unit.value}"
-    return f"Spent: epsilon {state.before:.4g} before, {state.after:.4g} now, {promise}."
+    promise = f"at delta {state.delta:.3g} for one {state.unit.value}"
+    if math.isinf(state.after):
+        return f"Spent: no bound holds {promise} (epsilon infinite)."
+    return f"Spent: epsilon {format_epsilon(state.before)} before, {format_epsilon(state.after)} now, {promise}."
+
+
+def format_epsilon(epsilon: float) -> str:
+    """Write what was spent with four digits, never as less than it is."""
+    from cloister.privacy.units import write_bound
+
+    return write_bound(epsilon, 4)

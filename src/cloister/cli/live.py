@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from cloister.cli.ledger_report import format_epsilon
 from cloister.report.progress import PlainLines, name_some
 
 if TYPE_CHECKING:
@@ -58,9 +59,8 @@ class RunView:
     def note_ledger(self, session: LedgerSession) -> None:
         """Take note of what our ledger holds before the job."""
         state = session.state()
-        self._ledger = (
-            "none is charged: seeded" if state.seeded else f"epsilon {state.before:.4g} spent before this job"
-        )
+        spent = f"epsilon {format_epsilon(state.before)} spent before this job"
+        self._ledger = "none is charged: seeded" if state.seeded else spent
 
     def observe(self, event: Event) -> None:
         """Print what the operator should know at once; without a terminal, all that happens."""

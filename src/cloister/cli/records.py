@@ -16,7 +16,7 @@ import typer
 
 from cloister.cli.job_files import OwnFiles, read_setup
 from cloister.cli.output import AsJson, print_json
-from cloister.cli.progress import report_clipped
+from cloister.cli.progress import list_outside, report_clipped
 from cloister.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -134,6 +134,9 @@ def predict(
         Path | None,
         typer.Option(help="The CSV file to write; default: standard output. With --job, a folder: labels-NAME."),
     ] = None,
+    decimal: Annotated[
+        str | None, typer.Option(metavar="SIGN", help="What stands before decimals in TABLE: a point or a comma.")
+    ] = None,
     id_column: Annotated[
         str | None, typer.Option("--id", metavar="COLUMN", help="Keep this column beside the label, not the row.")
     ] = None,
@@ -162,7 +165,7 @@ def predict(
     if job_file is not None:
         _label_at_parties(result, read_setup(job_file, own), out, overwrite=overwrite, as_json=as_json)
     elif table is not None:
-        written = _label_table(result, table, out, id_column, append=append, overwrite=overwrite)
+        written = _label_table(result, table, out, id_column, decimal=decimal, append=append, overwrite=overwrite)
         if as_json:
             print_json({"file": out, **written})
 
@@ -194,13 +197,20 @@ def _label_at_parties(result: Result, setup: Setup, out: Path | None, *, overwri
 
 
 def _label_table(
-    result: Result, table: Path, out: Path | None, id_column: str | None, *, append: bool, overwrite: bool
+    result: Result,
+    table: Path,
+    out: Path | None,
+    id_column: str | None,
+    *,
+    decimal: str | None,
+    append: bool,
+    overwrite: bool,
 ) -> dict[str, object]:
     """Label whole rows locally; return what was written."""
     from cloister.report.labels import DELIMITERS, LABEL, append_labels
     from cloister.report.labels import predict as open_prediction
 
-    prediction = open_prediction(result, table, id_column=id_column)
+    prediction = open_prediction(result, table, id_column=id_column, decimal=decimal)
     labels = (label for batch in prediction.labels() for label in batch.tolist())
     rows: Iterator[Sequence[object]]
     if append:
@@ -213,12 +223,14 @@ def _label_table(
         delimiter = DELIMITERS[table.suffix.lower()] if append else ","
         csv.writer(file, delimiter=delimiter, lineterminator="\n").writerows(chain([first], rows))
     clipped = {column.name: count for column, count in zip(result.columns, prediction.clipped, strict=True) if count}
-    if clipped:
+    outside, unknown = list_outside(result.columns, prediction.clipped)
+    if outside:
         typer.echo(
-            "cloister: cells outside the public bounds were moved onto the bounds, by column: "
-            + ", ".join(f"{name} {count:,}" for name, count in clipped.items()),
+            "cloister: cells outside the public bounds were moved onto the bounds, by column: " + ", ".join(outside),
             err=True,
         )
+    if unknown:
+        typer.echo("cloister: cells that are none of the levels, by column: " + ", ".join(unknown), err=True)
     typer.echo(
         f"cloister: labelled {prediction.records:,} rows. A label says which centre a row is closest to: the "
         "labels of private rows are as private as the rows.",

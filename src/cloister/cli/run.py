@@ -153,7 +153,7 @@ def _simulate(
     loss
         Print the exact loss, which is not private; None: only where the job has no budget.
     """
-    from cloister.columns import to_original
+    from cloister.columns import Within
     from cloister.report.evaluation import AllRecords
     from cloister.report.folder import check_destination
     from cloister.report.layout import make_console
@@ -166,7 +166,8 @@ def _simulate(
     drawn: list[FloatArray] = []
 
     def keep_some(tables: Sequence[Table]) -> None:
-        drawn.append(to_original(AllRecords(tables).sample(_MOST_DRAWN), setup.job.columns))
+        values = [table.encoded_by(Within(axes=setup.job.coordinates)) for table in tables]
+        drawn.append(AllRecords(values).sample(_MOST_DRAWN))
 
     ledgers: dict[str, LedgerSession] = {}
     with tell_if_stopped(ledgers, errors), show_progress(errors, quiet=told.quiet) as on_progress:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from cloister.columns import to_unit
 from cloister.data import Table, open_table
-from cloister.errors import ConfigError
+from cloister.errors import ConfigError, DataError
 from cloister.numeric import FixedPoint
 from cloister.records import IntArray
 from cloister.report.result import Result
@@ -51,18 +51,24 @@ class Prediction:
 
     def labels(self) -> Iterator[NDArray[np.int32]]:
         """Yield labels in batches, in the order of the records; a label is a row of the result's centres."""
-        from cloister.kmeans import nearest  # noqa: PLC0415 (numba takes a second to load)
+        from cloister.kmeans import fill_from_centres, nearest  # noqa: PLC0415 (numba takes a second to load)
 
-        centres = to_unit(self.result.centres, self.result.columns)
+        centres = to_unit(self.result.centres, self.result.coordinates)
+        first = 1
         for points in self.table.batches():
-            yield nearest(points, centres).labels
+            empty = np.isnan(points).all(axis=1)
+            if empty.any():
+                where = f"row {first + int(empty.argmax())}"
+                raise DataError(f"{self.table.label}: a row must have a cell; {where} has none. Remove it.")
+            first += len(points)
+            yield nearest(fill_from_centres(points, centres), centres).labels
 
     def all_labels(self) -> NDArray[np.int32]:
         """Return all labels at once."""
         return np.concatenate([np.empty(0, dtype=np.int32), *self.labels()])
 
 
-def predict(result: Result, source: Any, *, id_column: str | None = None) -> Prediction:
+def predict(result: Result, source: Any, *, id_column: str | None = None, decimal: str | None = None) -> Prediction:
     """Open and check a table whose records are to be labelled.
 
     Parameters
@@ -70,9 +76,12 @@ def predict(result: Result, source: Any, *, id_column: str | None = None) -> Pre
     result
         From ``simulate`` or ``read_result``. Labelling happens where the records are: nothing is sent.
     source
-        A path or an object in memory, as for ``open_table``. Columns are found by name.
+        A path or an object in memory, as for ``open_table``. Columns are found by name. A record with missing cells
+        goes to the centre that is nearest by the others.
     id_column
         The column of IDs, to be kept beside the labels.
+    decimal
+        What stands before decimals in a CSV file.
 
     Returns
     -------
@@ -85,7 +94,15 @@ def predict(result: Result, source: Any, *, id_column: str | None = None) -> Pre
         If the table does not hold the result's columns as numbers.
     """
     grid = FixedPoint(result.fractional_bits)
-    table = open_table(source, result.columns, fixed_point=grid, match="name", id_column=id_column)
+    table = open_table(
+        source,
+        result.columns,
+        coordinates=result.coordinates,
+        fixed_point=grid,
+        missing="impute",
+        decimal=decimal,
+        id_column=id_column,
+    )
     check = table.check()
     ids = None if id_column is None else table.id_cells
     return Prediction(result=result, table=table, records=check.records, clipped=check.clipped, ids=ids)

@@ -18,7 +18,7 @@ from rich.table import Column as TableColumn
 from rich.table import Table
 from rich.text import Text
 
-from cloister.columns import Column
+from cloister.columns import Column, Coordinate, show_date
 
 WIDTH = 100
 _INDENT, _GAP = 2, 2  # blanks before a table, and between its columns on a narrow terminal
@@ -113,14 +113,30 @@ def _measure(column: TableColumn, console: Console) -> tuple[int, int, int]:
     return words, max(heading.minimum, longest), max(heading.maximum, longest)
 
 
-def format_value(value: float, column: Column, noise: float | None = None) -> str:
+def format_value(value: float, column: Column | Coordinate, noise: float | None = None) -> str:
     """Format a value of a column in original units, to about a thousandth of the column's range; with noise, to its."""
+    if column.kind == "date":
+        return show_date(value) if noise is None else f"{show_date(value)} ± {_format_deviation(noise)} d"
+    if column.kind in ("boolean", "level"):
+        return format_percent(min(max(value, 0.0), 1.0), noise)
     decimals = 3 - math.floor(math.log10(column.high - column.low))
     if decimals > _MOST_DECIMALS or max(abs(value), noise or 0.0) >= _LARGEST_PLAIN:
         return f"{value:.4g}" if noise is None else f"{value:.4g} ± {noise:.2g}"
     if noise is not None:
         return format_uncertain(value, noise, finest=-max(0, decimals + _FINER))
     return _strip_sign(f"{value:,.{max(0, decimals)}f}")
+
+
+def format_percent(share: float, noise: float | None) -> str:
+    """Format a share of records in per cent."""
+    if noise is None:
+        return f"{100 * share:.1f} %"
+    return f"{format_uncertain(100 * share, 100 * noise, finest=-1)} %"
+
+
+def _format_deviation(days: float) -> str:
+    """Format a deviation in days as that of a value that is shown to the day."""
+    return format_uncertain(0.0, max(days, 1.0)).partition(" ± ")[2]
 
 
 def format_uncertain(value: float, deviation: float, *, finest: int = 0) -> str:

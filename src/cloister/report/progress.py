@@ -45,7 +45,7 @@ def follow(how: object) -> Iterator[OnProgress | None]:
     elif how == "log":
         yield PlainLines(lambda line: LOGGER.info("%s", line)).show
     elif how is None or callable(how):
-        yield cast(OnProgress | None, how)
+        yield cast("OnProgress | None", how)
     else:
         got = repr(how) if isinstance(how, str) else type(how).__name__
         raise ConfigError(f'on_progress must be a function, "rich", "log" or None; got {got}.')
