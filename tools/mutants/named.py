@@ -84,6 +84,10 @@ _PARTY_RUN = ("tests/deployment/test_party_run.py",)
 _OTHER_LIBRARY = ("tests/protocols/multiparty_lloyd/test_other_library.py",)
 _SHIFTED = ("tests/protocols/multiparty_lloyd/test_shifted_totals.py",)
 _NOTES = ("tests/protocols/guided_sums/test_notes.py",)
+_CONTRACT = ("tests/jobfile/test_contract.py",)
+_HTML = ("tests/report/test_table_of_centres.py",)
+_JSON = ("tests/cli/test_cli_json.py",)
+_PYTHON = ("tests/test_python_api.py",)
 
 
 def _seed_0(name: str, old: str) -> Named:
@@ -1278,5 +1282,35 @@ NAMED: tuple[Named, ...] = (
         "release_answer(agreement, round_, query, self._records, duty=self._duty)",
         "release_answer(agreement, round_, query, self._records, duty=self._duty) // 2",
         ("tests/protocols/guided_sums/test_alone.py",),
+    ),
+    Named(
+        "a contract that says where tables are",
+        "jobfile/contract",
+        "if key in JobParty.__struct_fields__",
+        "if True",
+        _CONTRACT,
+    ),
+    Named("a contract with the seed of a run", "jobfile/contract", '{"ledger", "run", "network"}', "set()", _CONTRACT),
+    Named("names of a job as markup", "report/html", "{escape(plain).replace", "{plain.replace", _HTML),
+    Named(
+        "an exact loss in the JSON of a private result",
+        "cli/run",
+        "msgspec.Raw(encode_result(result))",
+        "msgspec.Raw(encode_result(msgspec.structs.replace(result, card=None)))",
+        _JSON,
+    ),
+    Named(
+        "refusals in Python that quote the value",
+        "errors",
+        "got {type(value).__name__}. {then}",
+        "got {value!r}. {then}",
+        _PYTHON,
+    ),
+    Named(
+        "a repr that says where tables are",
+        "job/model",
+        "own sides of {len(self.own)}{",
+        "own sides of {dict(self.own)}{",
+        _PYTHON,
     ),
 )

@@ -22,6 +22,7 @@ import msgspec
 from msgspec import Meta
 
 from cloister.columns import Column, Coordinate, list_coordinates, scale_to_original, to_original, to_unit
+from cloister.errors import require_kind
 from cloister.job.options import Options, join_or, known_options, make_options
 from cloister.job.people import (
     JobCoordinator,
@@ -126,7 +127,7 @@ class OwnSide(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     policy: Path | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Job:
     """What all parties agree on.
 
@@ -165,6 +166,7 @@ class Job:
         if not isinstance(self.name, str) or not _JOB_NAME.fullmatch(self.name):
             must = "be 1 to 64 letters, digits, - and _"
             refuse(("name",), must, show_value(self.name), "The result folder is named after it.")
+        _check_kinds(self)
         if not isinstance(self.choose_k, bool):
             refuse(("clusters", "choose_k"), "be true or false", show_value(self.choose_k))
         check_fields(("protocol",), self.protocol)
@@ -178,6 +180,13 @@ class Job:
         _check_budget(self)
         _check_scale(self)
         self.protocol.check(self)
+
+    def __repr__(self) -> str:
+        """Say what it is in one line."""
+        told = [f"k {'at most ' if self.choose_k else '= '}{self.k}", f"columns: {len(self.columns)}"]
+        told += [f"parties: {len(self.parties)}", self.protocol.name]
+        told += [] if self.budget is None else [f"epsilon {self.budget.epsilon:g}"]
+        return f"<Job {self.name!r}: {', '.join(told)}>"
 
     def find_columns(self, party: JobParty) -> tuple[Column, ...]:
         """Return the columns of a party's table: all of them; if they are split, its own, in its own order."""
@@ -257,7 +266,7 @@ def _list_agreed(data: DataOptions) -> dict[str, object]:
     return agreed
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Setup:
     """A job with everybody's own side, which a simulation has and nobody in a deployment does.
 
@@ -285,6 +294,8 @@ class Setup:
     network: str | None = None
 
     def __post_init__(self) -> None:
+        require_kind("job", self.job, Job, then="Read one: cloister.load_job(path)")
+        require_kind("own", self.own, Mapping, then="Give each party's own side by its name.")
         if self.seed is not None:
             check_integer(("run", "seed"), self.seed, 0, MAX_SEED)
         if not isinstance(self.secure, bool):
@@ -315,7 +326,12 @@ class Setup:
     @classmethod
     def of(cls, job: Job | Setup) -> Setup:
         """Return a job as a setup; the caller of a bare job passes in what its own sides would hold."""
+        require_kind("job", job, Job, Setup, then="Read one: cloister.load_setup(path)")
         return cls(job=job) if isinstance(job, Job) else job
+
+    def __repr__(self) -> str:
+        """Say what it is in one line; where anybody's table is is not said."""
+        return f"<Setup of {self.job!r}, own sides of {len(self.own)}{'' if self.seed is None else ', seeded'}>"
 
     def own_side(self, party: str) -> OwnSide:
         """Return one party's own side; empty if the caller passes in its table."""
@@ -346,6 +362,19 @@ def _check_alignments(setup: Setup) -> None:
     if job.data.id is None:
         what_to_do = "IDs show whether the tables are still those that were aligned: name the column of IDs."
         refuse(("data", "id"), "be given with alignments", "none", what_to_do)
+
+
+def _check_kinds(job: Job) -> None:
+    """Refuse sections that are of another type, which only Python can give."""
+    sections = (("columns", Column), ("parties", JobParty))
+    for section, kind in sections:
+        require_kind(section, getattr(job, section), tuple, list, then=f"Give a tuple of {kind.__name__}.")
+        for one in getattr(job, section):
+            require_kind(f"each of {section}", one, kind)
+    require_kind("protocol", job.protocol, Options, then="Make it: cloister.make_options(name)")
+    require_kind("data", job.data, DataOptions)
+    require_kind("budget", job.budget, Budget, type(None), then="Write: Budget(1.0)")
+    require_kind("coordinator", job.coordinator, JobCoordinator)
 
 
 def _check_columns(columns: Sequence[Column]) -> None:

@@ -50,7 +50,7 @@ def test_so_many_parties_and_no_more():
             {"settings": replace(BASE.settings, placement=Local(parties=4))},
             "among all 3 parties; got a placement for 4",
         ),
-        ({"settings": replace(BASE.settings, budget=Budget(epsilon=1.0))}, "delta must be greater than 0"),
+        ({"settings": replace(BASE.settings, budget=Budget(epsilon=1.0, delta=0.0))}, "delta must be greater than 0"),
     ],
 )
 def test_bad_agreements_are_refused_with_what_must_hold(changes, problem):
