@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ def open_table(
     id_column: str | None = None,
     memory_budget_bytes: int = MEMORY_BUDGET_BYTES,
     may_be_empty: bool = False,
+    see_ids: Callable[[Sequence[object]], None] | None = None,
     label: str | None = None,
 ) -> Table:
     """Open one party's records.
@@ -61,6 +62,8 @@ def open_table(
         time.
     may_be_empty
         Accept a table without records, as a differentially private job must: a refusal would reveal that it is empty.
+    see_ids
+        Told the IDs when the table is checked, instead of keeping them (`cloister.data.persons`).
     label
         What messages call this source; by default its path or kind.
 
@@ -87,6 +90,7 @@ def open_table(
         batch_rows=batch_rows,
         memory_budget_bytes=memory_budget_bytes,
         may_be_empty=may_be_empty,
+        see_ids=see_ids,
     )
 
 

@@ -8,7 +8,7 @@ not fit is read again in each round, a bounded batch at a time.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,6 +57,9 @@ class Table:
     may_be_empty
         Accept a table without records. A differentially private job must: a refusal would reveal whether the last
         record is there.
+    see_ids
+        Told the cells of the ID column, a batch after the other, when the table is checked. They are then not kept,
+        but of a stream; `identified_batches` reads them again.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class Table:
         batch_rows: int | None = None,
         memory_budget_bytes: int = MEMORY_BUDGET_BYTES,
         may_be_empty: bool = False,
+        see_ids: Callable[[Sequence[object]], None] | None = None,
     ) -> None:
         if batch_rows is not None and batch_rows < 1:
             raise ConfigError(f"batch_rows must be at least 1; got {batch_rows}. Leave it out for the default.")
@@ -79,6 +83,7 @@ class Table:
         self._batch_rows = batch_rows or max(1, min(BATCH_ROWS, _BATCH_BYTES // (8 * len(columns))))
         self._memory_budget_bytes = memory_budget_bytes
         self._may_be_empty = may_be_empty
+        self._see_ids = see_ids
         self._check: TableCheck | None = None
         self._kept: list[FloatArray] | None = None
         self._id_cells: list[object] | None = None
@@ -132,6 +137,7 @@ class Table:
         id_cells: list[object] | None = None if self._source.id_column is None else []
         digest = hashlib.blake2b()
         for values in self._read_raw(faults, id_cells):
+            self._show_ids(id_cells, records, len(values))
             records += len(values)
             batches += 1
             digest.update(values.tobytes())
@@ -182,11 +188,30 @@ class Table:
             return
         yield from self._read_again()
 
-    def _read_again(self) -> Iterator[FloatArray]:
+    def identified_batches(self) -> Iterator[tuple[FloatArray, list[object]]]:
+        """Yield the records as `raw_batches` does, each batch with its cells in the ID column."""
+        self.check()
+        ids: list[object] = []  # the reader fills it, some rows ahead
+        if self._source.read_once:
+            ids = list(self._id_cells or ())
+        for values in self.raw_batches() if self._source.read_once else self._read_again(ids):
+            yield values, ids[: len(values)]
+            del ids[: len(values)]
+
+    def _show_ids(self, id_cells: list[object] | None, before: int, count: int) -> None:
+        """Show the cells of a batch's IDs to whoever checks them, and forget those that can be read again."""
+        if self._see_ids is None or id_cells is None:
+            return
+        start = before if self._source.read_once else 0
+        self._see_ids(id_cells[start : start + count])
+        if not self._source.read_once:
+            del id_cells[:count]
+
+    def _read_again(self, id_cells: list[object] | None = None) -> Iterator[FloatArray]:
         """Yield the raw values again; raise, at the end at the latest, if they are not those that were checked."""
         faults = Faults(self._columns)
         digest = hashlib.blake2b()
-        for values in self._read_raw(faults):
+        for values in self._read_raw(faults, id_cells):
             if faults:
                 raise faults.to_error(self.label)
             digest.update(values.tobytes())

@@ -32,6 +32,7 @@ from cloister.job.people import (
     check_parties,
     list_agreed,
 )
+from cloister.job.persons import PERSON_KEYS, count_persons
 from cloister.job.refusals import (
     KeyPath,
     check_fields,
@@ -49,7 +50,8 @@ MAX_RECORDS = 2**31
 """The most records of one party: as many as the widest ring is known to hold."""
 MAX_COUNT = 2**53
 _JOB_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_ALWAYS_TAKEN = frozenset({"match", "max_records"})
+_ALWAYS_TAKEN = frozenset({"match", "max_records", *PERSON_KEYS})
+_AGREED_WHERE_GIVEN = frozenset(PERSON_KEYS)  # without them, a job has the digest that it had before they existed
 
 
 class DataOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -70,6 +72,9 @@ class DataOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         The column of record IDs, by which the parties first align privately, and when two IDs are equal.
     aligned
         The tables already hold the same records in the same order.
+    person, person_records, person_parties
+        With the unit person: the column that says whose a record is; how many records of each person count at a party,
+        one if it is left out; at how many parties a person has records at most, all if it is left out.
     """
 
     match: Literal["order", "name"] = "order"
@@ -81,6 +86,9 @@ class DataOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     id_trim: bool | None = None
     id_ignore_case: bool | None = None
     aligned: bool | None = None
+    person: Annotated[str, Meta(max_length=200)] | None = None
+    person_records: Annotated[int, Meta(ge=1)] | None = None
+    person_parties: Annotated[int, Meta(ge=1)] | None = None
 
 
 class OwnSide(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -125,7 +133,8 @@ class Job:
     parties
         At least two, with different names.
     protocol, data, budget, coordinator
-        The sections of the same name. `cloister.make_options` makes those of a protocol.
+        The sections of the same name. `cloister.make_options` makes those of a protocol. A budget for persons becomes
+        a `PersonBudget`, which says how many records of each count.
 
     Raises
     ------
@@ -158,6 +167,7 @@ class Job:
         check_address(self.coordinator.address)
         _check_facts(self)
         _check_budget(self)
+        object.__setattr__(self, "budget", count_persons(self))
         self.protocol.check(self)
 
     def find_columns(self, party: JobParty) -> tuple[Column, ...]:
@@ -189,7 +199,7 @@ class Job:
             "columns": [asdict(column) for column in self.columns],
             "parties": [list_agreed(party) for party in self.parties],
             "protocol": self.protocol,
-            "data": msgspec.structs.replace(self.data, server=None),
+            "data": _list_agreed_data(self.data),
             "budget": self.budget,
         }
         if self.coordinator.identity is not None:
@@ -260,6 +270,12 @@ class Setup:
     def own_side(self, party: str) -> OwnSide:
         """Return one party's own side; empty if the caller passes in its table."""
         return self.own.get(party, OwnSide())
+
+
+def _list_agreed_data(data: DataOptions) -> dict[str, object]:
+    """Return what the digest covers of ``[data]``: all but where the server's table is."""
+    agreed: dict[str, object] = {key: getattr(data, key) for key in data.__struct_fields__} | {"server": None}
+    return {key: value for key, value in agreed.items() if value is not None or key not in _AGREED_WHERE_GIVEN}
 
 
 def _check_alignments(setup: Setup) -> None:

@@ -105,7 +105,7 @@ def _print_centres(result: Result, console: Console) -> None:
         for row, noises in zip(result.centres.tolist(), noise, strict=True)
     ]
     if result.sizes is not None:
-        names.insert(0, "records" if result.sizes.unit == "records" else "share")
+        names.insert(0, result.sizes.unit)
         for row, size in zip(cells, _format_sizes(result.sizes), strict=True):
             row.insert(0, size)
     rows, across, corner = clusters, names, ""
@@ -130,7 +130,7 @@ def _print_centres(result: Result, console: Console) -> None:
 
 def _format_sizes(sizes: Sizes) -> list[str]:
     """Format each cluster's size, in records or in per cent of them."""
-    if sizes.unit == "records":
+    if sizes.unit != "share":
         most = sizes.total + 2 * sizes.total_noise
         return [format_noisy_count(*size, most) for size in zip(sizes.clusters, sizes.noise, strict=True)]
     return [_format_share(*share) for share in zip(sizes.clusters, sizes.noise, strict=True)]
@@ -161,7 +161,7 @@ def _explain_noise(result: Result) -> str:
 def _explain_sizes(sizes: Sizes) -> Iterator[str]:
     """Explain bounds, and say what sizes add up to."""
     if any(cell.startswith(("fewer", "less")) for cell in _format_sizes(sizes)):
-        bound = "Fewer than" if sizes.unit == "records" else "Less than"
+        bound = "Less than" if sizes.unit == "share" else "Fewer than"
         yield (
             f'"{bound}" marks a size lost in the noise: the bound is two deviations above what was seen. Such a '
             "cluster may not be there at all, and the ± of its centre may be too small."
@@ -171,7 +171,7 @@ def _explain_sizes(sizes: Sizes) -> Iterator[str]:
         return
     total = format_noisy_count(sizes.total, sizes.total_noise)
     rounded = ", but for rounding" if any(sizes.noise) and not is_lost(sizes.total, sizes.total_noise) else ""
-    yield f"The sizes add up to {total} {choose_noun(sizes.total, 'record')}{rounded}."
+    yield f"The sizes add up to {total} {choose_noun(sizes.total, sizes.unit[:-1])}{rounded}."
 
 
 def _name_mostly_noise(result: Result) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cloister.data import Table, TableCheck, open_table
+from cloister.data.persons import PersonCheck
 from cloister.errors import ConfigError, PrecisionError, told_to_owner
 from cloister.job import Job, JobParty, Setup
 from cloister.protocol import SERVER
@@ -92,17 +93,21 @@ def _open_own_table(setup: Setup, party: JobParty, sources: Mapping[str, object]
             )
         return OwnTable(table=None, label=f"party {party.name!r}")
     source, label = find_source(setup, party, sources)
+    persons = None if job.data.person is None else PersonCheck(label, job.data.person)
     table = open_table(
         source,
         columns,
         fixed_point=job.protocol.grid,
         match=job.data.match,
-        id_column=job.data.id,
+        id_column=job.data.id or job.data.person,
+        see_ids=None if persons is None else persons.see,
         # With noise, a refusal would reveal whether the last record is there. Too few aligned ones are refused later.
         may_be_empty=job.budget is not None or job.protocol.facts.split == "columns",
         label=label,
     )
     check = table.check()
+    if persons is not None:
+        persons.require_all()
     # Only if sums are exact: with noise, an abort would distinguish neighbouring tables.
     if job.budget is None and job.data.max_records is not None and check.records > job.data.max_records:
         raise PrecisionError(
