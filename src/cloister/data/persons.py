@@ -143,7 +143,7 @@ class PersonRecords:
         for batch in self._table.batches():
             counts = self._counts[start : start + len(batch)]
             start += len(batch)
-            if counts.any():
+            if len(counts) == len(batch) and counts.any():
                 yield np.ascontiguousarray(batch[counts])
         if start != len(self._counts):
             raise LocalProtocolError("a table must have the records that persons were counted in; it has others.")
