@@ -20,7 +20,7 @@ from cloister.data.persons import PERSON_KEY_BYTES, choose_records
 from cloister.data.table import Table
 from cloister.job import Job
 from cloister.privacy.units import PersonBudget
-from cloister.records import FloatArray, Records
+from cloister.records import ArrayRecords, FloatArray, Records
 
 CANARY_RECORDS = 100
 _SPELLINGS = ("0", " 0", 0, "0.0", 0.0)  # of the canary's ID
@@ -77,7 +77,8 @@ def make_persons(job: Job, canary: FloatArray, *, others: int) -> Mapping[Neighb
         def choose(rows: FloatArray, key: bytes = key) -> Records:
             source = _lay_out(job, rows, others)
             table = Table(source, job.columns, fixed_point=job.protocol.grid, batch_rows=_BATCH_ROWS)
-            return choose_records(table, most=budget.records, key=key)
+            kept = list(choose_records(table, most=budget.records, key=key).batches())
+            return ArrayRecords(np.concatenate(kept))  # in one piece: it is asked in every run
 
         without = choose(canary[:0])
         both[Neighbour.WITHOUT].append(without)

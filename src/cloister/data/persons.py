@@ -57,7 +57,7 @@ def _name_person(cell: object) -> bytes | _Fault:
     if is_missing(cell):
         return _Fault.EMPTY
     if isinstance(cell, float | np.floating):
-        if abs(cell) >= EXACT_LIMIT:
+        if abs(float(cell)) >= EXACT_LIMIT:
             return _Fault.INEXACT
         cell = str(cell)
     if isinstance(cell, Decimal):
@@ -235,9 +235,9 @@ class _Smallest:
     def _settle(self) -> None:
         entries = np.concatenate([self._settled, *self._waiting])
         entries = entries[np.lexsort((entries[:, 3], entries[:, 2], entries[:, 1], entries[:, 0]))]
-        begins = np.flatnonzero(np.r_[True, (entries[1:, :2] != entries[:-1, :2]).any(axis=1)]) if len(entries) else []
-        lengths = np.diff(np.r_[begins, len(entries)]).astype(np.int64)
-        ranks = np.arange(len(entries)) - np.repeat(np.asarray(begins, dtype=np.int64), lengths)
+        places, is_first = np.arange(len(entries)), np.ones(len(entries), dtype=np.bool_)
+        is_first[1:] = (entries[1:, :2] != entries[:-1, :2]).any(axis=1)
+        ranks = places - np.maximum.accumulate(np.where(is_first, places, 0))  # among those of the same person
         self._settled, self._waiting, self._count = entries[ranks < self._most], [], 0
         while len(self._settled) > self._entries_most:  # the upper half of the persons waits for another reading
             self.end = int(self._settled[len(self._settled) // 2, 0])
