@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import Any, NoReturn
 
 from cloister.job.refusals import check_integer, check_text, refuse, show_value
 from cloister.privacy.units import PERSON_RECORDS_MOST, Budget, PersonBudget, Unit
 
-if TYPE_CHECKING:
-    from cloister.job.model import Job
+Job = Any
+"""A `cloister.job.Job`, which is built on this module."""
 
 PERSON_KEYS = ("person", "person_records", "person_parties")
 
