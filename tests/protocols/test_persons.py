@@ -198,6 +198,18 @@ def test_parties_choose_by_keys_of_their_own():
     assert not np.array_equal(kept[0], kept[1])
 
 
+@pytest.mark.skipif("missing" not in DataOptions.__struct_fields__, reason="tables with gaps are refused, as yet")
+def test_rows_with_gaps_are_dropped_before_the_choice():
+    """So a person with one usable row keeps it, whatever the key."""
+    tables = make_tables()
+    for table in tables.values():
+        table.loc[np.arange(len(table)) % 4 != 0, "y"] = np.nan
+    job = make_job(data={"person": "who", "missing": "drop"})
+    simulation = Simulation.open(Setup(job=job), tables, instruments=Instruments.of_seed(None))
+    kept = [np.concatenate(list(own.records.batches())) for own in simulation.inputs.values()]
+    assert [len(records) for records in kept] == [300, 300, 300]
+
+
 @pytest.mark.parametrize("protocol", PRIVATE[:3])
 def test_a_person_counts_once_at_each_party(protocol):
     data = {"person": "who", "person_parties": 1}
