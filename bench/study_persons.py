@@ -3,14 +3,14 @@
 Three laws of visits: a few each; a heavy tail of up to 200; an illness, one of four clusters, whose patients come 150
 times. One party (q = 1), four columns, k = 4, delta = 1 / (n ln n) for n persons, noise as in a simulation. Loss: mean
 squared distance, each person counting once (each record counting once), over that of k-means without privacy on the
-same measure. Geometric means over laws and draws. Run: ``python -m bench.study_persons``.
+same measure. Geometric means over draws. Run: ``python -m bench.study_persons``.
 """
 
 from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,7 +91,7 @@ def draw_visits(law: Law, count: int, stream: Stream) -> Visits:
     drawn = Visits(points=points, persons=persons, weights=weights, references=(1.0, 1.0))
     best = []
     for place, weight in enumerate(weights):
-        start = KMeans(CLUSTERS, n_init=10, random_state=0).fit(points, sample_weight=weight)
+        start = KMeans(CLUSTERS, n_init=4, random_state=0).fit(points, sample_weight=weight)
         best.append(float(drawn.lose(start.cluster_centers_)[place]))
     return Visits(points=points, persons=persons, weights=weights, references=(best[0], best[1]))
 
@@ -117,53 +117,47 @@ def find_centres(visits: Visits, count: int, epsilon: float, cap: int | None, st
     ).finding.centres
 
 
-def study(draws: int) -> Iterator[tuple[int, float, str, str, NDArray[np.float64]]]:
-    """Yield size, epsilon, law, cap and the losses by person and by record, one row a draw."""
-    for count in SIZES:
-        for name, law in LAWS.items():
-            visits = [draw_visits(law, count, Stream.from_seed(draw, name, count)) for draw in range(draws)]
-            for epsilon in EPSILONS:
-                for what, cap in CAPS.items():
-                    yield (
-                        count,
-                        epsilon,
-                        name,
-                        what,
-                        np.array(
-                            [
-                                one.lose(
-                                    find_centres(one, count, epsilon, cap, Stream.from_seed(draw, name, count, what))
-                                )
-                                for draw, one in enumerate(visits)
-                            ]
-                        ),
-                    )
+def study(name: str, count: int, draws: int) -> dict[tuple[float, str], NDArray[np.float64]]:
+    """Return the logarithms of the losses by person and by record, a row a draw, by epsilon and cap."""
+    visits = [draw_visits(LAWS[name], count, Stream.from_seed(draw, name, count)) for draw in range(draws)]
+    return {
+        (epsilon, what): np.log(
+            [
+                one.lose(find_centres(one, count, epsilon, cap, Stream.from_seed(draw, name, count, what)))
+                for draw, one in enumerate(visits)
+            ]
+        )
+        for epsilon in EPSILONS
+        for what, cap in CAPS.items()
+    }
+
+
+def print_rows(what: str, count: int, found: dict[tuple[float, str], NDArray[np.float64]]) -> None:
+    """Print a row for each epsilon: the geometric mean by person (by record), with standard errors."""
+    for epsilon in EPSILONS:
+        cells = []
+        for cap in CAPS:
+            logs = found[epsilon, cap]
+            means, errors = np.exp(logs.mean(axis=0)), logs.std(axis=0, ddof=1) / math.sqrt(len(logs))
+            said = [f"{mean:.3f} ± {mean * error:.3f}" for mean, error in zip(means, errors, strict=True)]
+            cells.append(f"{said[0]} ({said[1]})")
+        print(f"| {what} | {count:,}, {epsilon:g} | " + " | ".join(cells) + " |", flush=True)
 
 
 def main() -> int:
-    """Print the table, and by law where a person has one record."""
+    """Print a table of each law and, last, of all."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=4)
-    found: dict[tuple[int, float, str], dict[str, NDArray[np.float64]]] = {}
-    for count, epsilon, law, what, losses in study(parser.parse_args().draws):
-        found.setdefault((count, epsilon, what), {})[law] = np.log(losses)
-    print("persons, epsilon | " + " | ".join(CAPS))
-    for count in SIZES:
-        for epsilon in EPSILONS:
-            cells = []
-            for what in CAPS:
-                logs = np.concatenate(list(found[count, epsilon, what].values()))
-                by_person, by_record = np.exp(logs.mean(axis=0))
-                error = np.exp(logs.mean(axis=0)) * logs.std(axis=0) / math.sqrt(len(logs))
-                cells.append(f"{by_person:.3f} ± {error[0]:.3f} ({by_record:.3f} ± {error[1]:.3f})")
-            print(f"{count:,}, {epsilon:g} | " + " | ".join(cells), flush=True)
-    print("one record a person, by law: by person (by record)")
-    for count in SIZES:
-        for epsilon in EPSILONS:
-            laws = found[count, epsilon, "one record a person"]
-            means = {law: np.exp(log.mean(axis=0)) for law, log in laws.items()}
-            cells = [f"{law} {mean[0]:.3f} ({mean[1]:.3f})" for law, mean in means.items()]
-            print(f"{count:,}, {epsilon:g}: " + ", ".join(cells))
+    parser.add_argument("--persons", type=int, nargs="+", default=SIZES)
+    parser.add_argument("--laws", nargs="+", choices=LAWS, default=tuple(LAWS))
+    options = parser.parse_args()
+    print("| visits | persons, epsilon | " + " | ".join(CAPS) + " |")
+    for count in options.persons:
+        by_law = {name: study(name, count, options.draws) for name in options.laws}
+        for name, found in by_law.items():
+            print_rows(name, count, found)
+        together = {key: np.concatenate([found[key] for found in by_law.values()]) for key in by_law[options.laws[0]]}
+        print_rows("together", count, together)
     return 0
 
 

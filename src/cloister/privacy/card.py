@@ -252,10 +252,9 @@ def _limit_unit(budget: Budget) -> str:
     """Say who is more than one unit, and so is protected less."""
     if not isinstance(budget, PersonBudget):
         return _MANY_RECORDS
-    elsewhere = "" if budget.parties == 1 else f" of {budget.parties:,}"
     return (
-        "A person is an ID. Who goes by several, shares one with somebody else, or has records at more parties than "
-        f"the job's person_parties{elsewhere}, is protected at a multiple of epsilon."
+        "A person is an ID. Who goes by several, shares one with somebody else, or has records at more parties than the "
+        "job says, is protected at a multiple of epsilon."
     )
 
 
