@@ -108,7 +108,7 @@ def test_what_is_agreed_for_persons_is_in_the_digest():
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 REFUSED = {
-    "no column": ({"data": {}}, "data.person must be a column"),
+    "no column": ({"data": {}}, "budget.unit must come with data.person"),
     "a clustered one": ({"data": {"person": "x"}}, "data.person must be a column that is not clustered"),
     "keys without the unit": ({"unit": "record"}, "data.person must come with the unit person"),
     "keys of clients": ({"unit": "client"}, "data.person must come with the unit person"),
@@ -159,7 +159,7 @@ columns = ["y"]
 def test_where_columns_are_split_an_aligned_id_is_a_person():
     assert parse_job(VERTICAL.format(data='id = "who"')).budget.most_records == 1
     for data in ("aligned = true", 'id = "who"\nperson = "who"', 'id = "who"\nperson_records = 2'):
-        with pytest.raises(ConfigError, match=r"data\.(id|person|person_records) must"):
+        with pytest.raises(ConfigError, match=r"(budget.unit|data.person|data.person_records) must"):
             parse_job(VERTICAL.format(data=data))
 
 

@@ -55,14 +55,15 @@ def _refuse_keys(job: Job) -> None:
 def _check_column(job: Job) -> None:
     name = job.data.person
     if name is None:
-        _refuse_column("none", 'Name the column that says whose a record is: [data] person = "patient_id".')
+        _refuse_unit("person", 'Name the column that says whose a record is: [data] person = "patient_id".')
     check_text(("data", "person"), name, longest=200)
     if name in {column.name for column in job.columns}:
-        _refuse_column(show_value(name), "It is clustered: remove it from [columns].")
+        must = "be a column that is not clustered"
+        refuse(("data", "person"), must, show_value(name), "Remove it from [columns].")
 
 
-def _refuse_column(got: str, what_to_do: str) -> NoReturn:
-    refuse(("data", "person"), "be a column that is not clustered, with the unit person", got, what_to_do)
+def _refuse_unit(key: str, what_to_do: str) -> NoReturn:
+    refuse(("budget", "unit"), f"come with data.{key}, the column of IDs", '"person" without it', what_to_do)
 
 
 def _check_aligned(job: Job) -> None:
@@ -72,5 +73,4 @@ def _check_aligned(job: Job) -> None:
             what_to_do = 'Records are aligned by their IDs, and each ID is a person: write id = "patient_id" instead.'
             refuse(("data", key), "be left out where columns are split", show_value(value), what_to_do)
     if job.data.id is None:
-        what_to_do = 'An aligned ID is a person: write [data] id = "patient_id".'
-        refuse(("data", "id"), "be given with the unit person", "none", what_to_do)
+        _refuse_unit("id", 'An aligned ID is a person: write [data] id = "patient_id".')

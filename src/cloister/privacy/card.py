@@ -253,8 +253,8 @@ def _limit_unit(budget: Budget) -> str:
     if not isinstance(budget, PersonBudget):
         return _MANY_RECORDS
     return (
-        "A person is an ID. Who goes by several, shares one with somebody else, or has records at more parties than the "
-        "job says, is protected at a multiple of epsilon."
+        "A person is an ID. Who goes by several, shares one with somebody else, or has records at more parties than "
+        "the job says, is protected at a multiple of epsilon."
     )
 
 
