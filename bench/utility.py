@@ -32,6 +32,7 @@ from bench.sets import KS, load_unit
 from bench.utility_synthetic import ALL_SIZES, SIZES, print_client_level, print_grid, print_mixture
 from bench.utility_table import print_table
 from cloister import Budget, Column, Job, JobParty, simulate
+from cloister.job import DataOptions
 from cloister.privacy.mechanisms import Noise
 from cloister.privacy.samplers import ExactSampler, OnProgress
 
@@ -92,6 +93,7 @@ def _measure() -> tuple[float, float, float]:
         columns=tuple(Column(name=f"c{i}", low=-1.0, high=1.0) for i in range(points.shape[1])),
         parties=(JobParty(name="a"), JobParty(name="b")),
         budget=Budget(epsilon=1.0, delta=paper_delta(len(points))),
+        data=DataOptions(scale="bounds"),  # as the papers do
     )
     sources = {"a": np.ascontiguousarray(points[::2]), "b": np.ascontiguousarray(points[1::2])}
     watch = _Watch()

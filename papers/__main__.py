@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from cloister.cli.failures import guard
-from cloister.cli.progress import show_progress
 from cloister.report.layout import make_console
+from cloister.report.progress import show_progress
 from papers.data.files import ENVIRONMENT, find_data
 from papers.lab.paper import Paper
 

@@ -1,10 +1,17 @@
-"""What holds for every test: nothing is ever written into the real home of whoever runs them."""
+"""What holds for every test: nothing is written into the real home of whoever runs them, and Ctrl-C can be tested."""
 
 from __future__ import annotations
 
 import gc
+import signal
 
 import pytest
+
+
+def pytest_configure() -> None:
+    """Let the programs that tests start hear interrupts also where the tests run in the background of a shell."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:

@@ -18,9 +18,12 @@ from unittest import mock
 
 import pytest
 
+from cloister.compiled import _Kernel, compile_loop
 from cloister.jobfile import load_setup
+from cloister.kmeans import cluster_sums
 from cloister.protocols.fastlloyd import offsets
 from cloister.protocols.guided_sums.postprocessing import shrink_mean
+from cloister.records import ArrayRecords
 from cloister.sessions import simulate
 from tests.golden.jobs import JOBS
 from tests.golden.tables import write_tables
@@ -51,6 +54,8 @@ EXACT = {
     "protocols/synopsis/questions.py": {"split": "**", "form": "**"},
 }
 """Products of integers below 2^53 in whatever order, and powers of Python's integers, of which prices are made."""
+FASTMATH = 0
+"""Stands for a line, where a compiled loop may be rounded in any order."""
 BLAS = {"dot", "matmul", "einsum", "vdot", "inner", "outer", "tensordot", "linalg", "kron"}
 TRANSCENDENTAL = {
     "exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "power", "float_power", "pow", "cbrt", "hypot",
@@ -105,9 +110,27 @@ class Trace:
         if event == "call":
             self.depth += is_root
             if self.depth and code.co_filename.startswith(str(SOURCE)):
-                self.found.add((Path(code.co_filename).relative_to(SOURCE).as_posix(), code.co_firstlineno))
+                self.found.add(place_of(code))
+                if code is _Kernel.__call__.__code__:
+                    self.found |= {*list_compiled(frame.f_locals["self"])}
         else:
             self.depth -= is_root
+
+
+def place_of(code):
+    """The file and the line of a function."""
+    return Path(code.co_filename).relative_to(SOURCE).as_posix(), code.co_firstlineno
+
+
+def list_compiled(kernel):
+    """The places of a compiled function, which no trace enters, and of those that it calls."""
+    path, line = place_of(kernel._function.__code__)
+    if getattr(kernel._compiler, "__self__", compile_loop)._options.get("fastmath"):
+        yield path, FASTMATH
+    yield path, line
+    for name in kernel._function.__code__.co_names:
+        if isinstance(inner := kernel._function.__globals__.get(name), _Kernel):
+            yield from list_compiled(inner)
 
 
 @functools.cache
@@ -150,6 +173,8 @@ def look_at(found):
     """The offences in functions that ran, each with its place."""
     for path, line in sorted(found):
         functions, foreign = parse(path)
+        if line == FASTMATH:
+            yield f"{path}: fastmath"
         if line in functions:  # else a comprehension or a lambda: part of a function that ran
             function = functions[line]
             for offence in offences(function, foreign):
@@ -215,6 +240,19 @@ def test_a_product_in_a_rule_is_found_wherever_it_stands(folder, monkeypatch):
     monkeypatch.setattr(offsets.Offsets, "move", move)
     found = trace(folder, JOBS["fastlloyd-shared"])
     assert any(offence.endswith(": @") for offence in look_at(found))
+
+
+def test_a_compiled_loop_that_may_be_rounded_in_any_order_is_found(folder, monkeypatch):
+    """The mutant: a rule measures as parties measure their own records."""
+    real = offsets.Offsets.move
+
+    def move(self, centres, total, **options):
+        cluster_sums(ArrayRecords(centres), centres)
+        return real(self, centres, total, **options)
+
+    monkeypatch.setattr(offsets.Offsets, "move", move)
+    found = trace(folder, JOBS["fastlloyd-shared"])
+    assert "kmeans/blocks.py: fastmath" in look_at(found)
 
 
 def test_names_from_compiled_libraries_are_found():

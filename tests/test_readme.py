@@ -7,6 +7,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from cloister.cli import app
@@ -15,8 +16,11 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
 
 
-def test_the_python_example_runs():
-    (code,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.mark.parametrize("code", EXAMPLES)
+def test_the_python_examples_run(code):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     assert "Whatever someone does with this result" in done.stdout

@@ -3,7 +3,7 @@
 Marks: a round trip with two parties at most 5 ms (median) beyond the local runtime's, with 64 at most 100 ms; at least
 60 % of the throughput of a bare stream of the same library in the same run; 500 MB through one connection in bounded
 memory; 1,000 parties held at once; the clinics in at most 3 s from the last party's start; every client of a pool
-finishes. All loopback.
+finishes. All loopback; `line` measures the clinics over a long line between network namespaces.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 from bench.harness import Section, run_sections
 from bench.network.clients import clients
 from bench.network.clinics import clinics
+from bench.network.line import line
 from bench.network.parties import parties
 from bench.network.sessions import rounds, upload
 from bench.network.streams import throughput
@@ -23,6 +24,7 @@ SECTIONS: dict[str, Section] = {
     "throughput": throughput,
     "parties": parties,
     "clinics": clinics,
+    "line": line,
     "clients": clients,
 }
 

@@ -25,8 +25,8 @@ import numpy as np
 
 from cloister.columns import Column
 from cloister.crypto import Stream
-from cloister.data.cells import Fault, Faults
 from cloister.data.csv_source import CsvSource
+from cloister.data.faults import Faults
 from cloister.errors import ConfigError, DataError
 from cloister.records import FloatArray, IntArray
 from papers.data.partition import FederatedPoints, draw_rows, split_by_owner
@@ -45,15 +45,6 @@ _TYPE = "COW"
 _READ_ROWS = 1 << 14
 _YEAR, _HORIZON = "2018", "1-Year"
 _CODE_MOST = 1 << 20
-
-
-class _KnownGaps(Faults):
-    """Faults of a file in which an empty cell means "not applicable"."""
-
-    def add_cells(self, column: int, fault: Fault, count: int = 1) -> None:
-        """Count unusable cells, empty ones apart."""
-        if fault is not Fault.EMPTY:
-            super().add_cells(column, fault, count)
 
 
 def load_census(
@@ -130,7 +121,7 @@ def _read_state(path: Path) -> IntArray:
     """Return the employment type and the codes of everyone in one file who passes ACSIncome's filter."""
     wanted = (*_LEAST, _TYPE, *FEATURES)
     columns = [Column(name=name, low=0, high=1) for name in wanted]
-    faults = _KnownGaps(columns)
+    faults = Faults(columns, missing="impute")
     kept = []
     for chunk in CsvSource(path, columns, "name").read(faults, _READ_ROWS):
         passes = (chunk[:, : len(_LEAST)] >= list(_LEAST.values())).all(axis=1)  # an empty cell is NaN: it does not

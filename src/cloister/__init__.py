@@ -17,6 +17,15 @@ if TYPE_CHECKING:
     from cloister.columns import Column
     from cloister.data import open_table, sample_folder
     from cloister.errors import CloisterError
+    from cloister.estimators import (
+        Account,
+        FederatedKMeans,
+        KMeans,
+        RecordFolds,
+        SecureKMeans,
+        VerticalKMeans,
+        search,
+    )
     from cloister.job import Budget, DataOptions, Job, JobParty, OwnSide, Setup, make_options
     from cloister.jobfile import load_job, load_setup
     from cloister.planning import Plan, plan
@@ -25,17 +34,23 @@ if TYPE_CHECKING:
     from cloister.sessions import simulate
 
 __all__ = [
+    "Account",
     "Budget",
     "CloisterError",
     "Column",
     "DataOptions",
+    "FederatedKMeans",
     "Job",
     "JobParty",
+    "KMeans",
     "OwnSide",
     "Plan",
+    "RecordFolds",
     "Result",
+    "SecureKMeans",
     "Setup",
     "Unit",
+    "VerticalKMeans",
     "load_job",
     "load_setup",
     "make_options",
@@ -43,6 +58,7 @@ __all__ = [
     "plan",
     "read_result",
     "sample_folder",
+    "search",
     "simulate",
     "write_result",
 ]
@@ -50,6 +66,15 @@ _MODULES = {
     "cloister.columns": ("Column",),
     "cloister.data": ("open_table", "sample_folder"),
     "cloister.errors": ("CloisterError",),
+    "cloister.estimators": (
+        "Account",
+        "FederatedKMeans",
+        "KMeans",
+        "RecordFolds",
+        "SecureKMeans",
+        "VerticalKMeans",
+        "search",
+    ),
     "cloister.job": ("Budget", "DataOptions", "Job", "JobParty", "OwnSide", "Setup", "make_options"),
     "cloister.jobfile": ("load_job", "load_setup"),
     "cloister.planning": ("Plan", "plan"),

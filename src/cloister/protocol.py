@@ -27,9 +27,10 @@ from msgspec import Meta, Struct
 
 from cloister.audit import JobUnderAudit
 from cloister.audit.whole_view import Released
+from cloister.columns import Scale
 from cloister.crypto import PUBLIC_KEY_BYTES, Entropy, is_signed
 from cloister.data import open_table
-from cloister.errors import ConfigError, RemoteProtocolError
+from cloister.errors import ConfigError, LocalProtocolError, RemoteProtocolError
 from cloister.forecast.model import Forecast, PlanRequest
 from cloister.job import Job, Options, Setup
 from cloister.job.options import forget_options, known_options, register_options
@@ -113,6 +114,7 @@ def read_public_input(setup: Setup, source: object = None) -> PublicInput:
         job.columns,
         fixed_point=job.protocol.grid,
         match=job.data.match,
+        missing="drop" if job.data.missing == "drop" else "refuse",
         label="the server's data" + (f" ({source})" if isinstance(source, str | Path) else ""),
     )
     return PublicInput(server=np.concatenate(list(table.batches())))
@@ -195,6 +197,8 @@ class Finding:
     centre_noise
         (k, d), in unit scaling: the standard deviations of what noise does to the centres; None where it is not known.
         It follows from what was released and from public scales of noise alone.
+    scale
+        The map from original units to the centres' domain, if a spread was released; else the job's bounds are.
     codebooks
         Where columns are split: the cells of each encrypted party.
     details
@@ -208,6 +212,7 @@ class Finding:
     sizes: Sizes | None = None
     centre_noise: FloatArray | None = field(default=None, repr=False)
     curve: tuple[KChoice, ...] = ()
+    scale: Scale | None = None
     codebooks: tuple[CellBook, ...] = ()
     details: Any = None
     votes: Votes | None = None
@@ -273,6 +278,10 @@ class Roles(ABC, Generic[Agreed]):
         self, agreed: Agreed, *, session: bytes, entropy: Entropy, duty: NoiseDuty | None = None
     ) -> Coordinator[Any]:
         """Make the coordinator's role; it takes a ``duty`` if it adds noise."""
+
+    def work_alone(self, agreed: Agreed, party: Party) -> Any:
+        """Run the only party of a job, without a coordinator; return the public outcome."""
+        raise LocalProtocolError("a protocol that takes one party must say how it works alone; this one does not.")
 
     def close(self, party: Party) -> None:
         """Wipe what a party's role must not keep, even if the session was aborted."""

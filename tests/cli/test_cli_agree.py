@@ -11,7 +11,7 @@ from tests.agreement.test_record import RunOnDisk
 from tests.cli.conftest import Invoke
 
 from cloister.agreement import check_consent, read_consent
-from cloister.cli.check import run_checks
+from cloister.cli.check import Checklist, run_checks
 from cloister.credentials import load_keys
 from cloister.errors import RefusedError
 from cloister.jobfile import load_job
@@ -218,13 +218,13 @@ class TestCheck:
             return "version 0.1.0"
 
         options = ("north", Path("own.toml"), None, None, None)
-        assert run_checks(Path("job.toml"), *options, console=console, reach=reach) is None
+        assert run_checks(Checklist(console), Path("job.toml"), *options, reach=reach) is None
         assert seen == [(place.name, "north", "hub", "localhost:7400")]
 
         def refuse(job, held, hub, address):
             raise RefusedError("not today.")
 
-        failure = run_checks(Path("job.toml"), *options, console=console, reach=refuse)
+        failure = run_checks(Checklist(console), Path("job.toml"), *options, reach=refuse)
         assert isinstance(failure, RefusedError)
 
 

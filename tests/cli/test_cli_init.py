@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from tests.cli.conftest import Invoke
 
-from cloister.cli.job_files import read_header
+from cloister.data.looking import read_header
 from cloister.errors import ConfigError
 from cloister.jobfile import parse_job, parse_setup
 
 
 def write_table(folder: Path, header: str = 'age,"body, mass","a ""b"" = c"', name: str = "north.csv") -> Path:
     path = folder / name
-    path.write_text(header + "\n4711.25,CANARY,1\n")
+    path.write_text(header + "\n" + "4711.25,60.5,1.5\n" * 40 + "4711.25,CANARY,1.5\n")
     return path
 
 
@@ -78,7 +78,7 @@ def test_nothing_behind_the_header_is_read(tmp_path: Path) -> None:
     os.close(writing)
     table = tmp_path / "pipe.csv"
     table.symlink_to(f"/proc/self/fd/{reading}")
-    assert read_header(table) == ("age", "bmi")
+    assert read_header(table).names == ("age", "bmi")
     assert os.read(reading, 100) == b"4711,1\n"
     os.close(reading)
 
@@ -89,7 +89,6 @@ def test_nothing_behind_the_header_is_read(tmp_path: Path) -> None:
         ("4711.25,CANARY", "1 of its 2 cells are numbers"),
         ("age,,CANARY", "1 of 3 names are empty"),
         ("CANARY,age,CANARY", "1 repeat"),
-        ("CANARY;age;bmi", "separated by commas"),
         ('CANARY,"age', "closed quotes"),
         ("", "the file is empty"),
     ],
@@ -109,7 +108,7 @@ def test_a_first_line_that_is_no_header_is_refused_without_showing_it(
     ("arguments", "message"),
     [
         (["missing.csv"], "No such file"),
-        (["table.xlsx"], ".csv or .tsv"),
+        (["table.xlsx"], "must be a .csv or .tsv file"),
         (["north.csv", "--party", "nofile"], "NAME=FILE"),
         (["north.csv", "--out", "no/such/folder/job.toml"], "No such file"),
     ],
@@ -128,4 +127,4 @@ def test_wrong_arguments_are_told(
 def test_a_byte_order_mark_and_tabs_are_read(tmp_path: Path) -> None:
     table = tmp_path / "t.tsv"
     table.write_bytes(b"\xef\xbb\xbfage\tbody mass\r\n1\t2\r\n")
-    assert read_header(table) == ("age", "body mass")
+    assert read_header(table).names == ("age", "body mass")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import signal
 import sqlite3
@@ -14,6 +15,7 @@ import pytest
 from tests.cli.conftest import JOB, Invoke
 from tests.privacy.ledger.helpers import CUSTOMERS, PATIENTS, gaussian, open_session
 
+from cloister.cli.ledger_report import format_epsilon
 from cloister.privacy.costs import epsilon_of_rho, rho_of_epsilon
 from cloister.privacy.ledger import Ledger
 from cloister.privacy.units import Budget, Unit
@@ -34,6 +36,24 @@ def set_cap(invoke: Invoke, path: object, *, epsilon: object = 2, delta: object 
     options = {"reason": "the board agreed", "dataset": PATIENTS, **more}
     arguments = [f"--{name}={value}" if value else f"--{name}" for name, value in options.items() if value is not None]
     return invoke("ledger", "cap", path, "--epsilon", epsilon, "--delta", delta, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "written"),
+    [
+        (0.0, "0"),
+        (math.inf, "infinite"),
+        (1.0 + 1e-12, "1"),
+        (0.14442, "0.1445"),
+        (1.00601, "1.007"),
+        (12.081, "12.09"),
+        (87_950.2, "87,951"),
+        (87_950.0, "87,950"),
+        (3.1e-5, "0.000031"),
+    ],
+)
+def test_what_was_spent_is_never_written_as_less(epsilon: float, written: str) -> None:
+    assert format_epsilon(epsilon) == written
 
 
 class TestShow:
@@ -57,6 +77,16 @@ class TestShow:
         assert f"epsilon {epsilon_of_rho(0.04, 1e-5):.4g}"[:-1] in shown
         assert f"epsilon {epsilon_of_rho(0.01, 1e-3):.4g}"[:-1] in shown
         assert "Cap: epsilon 2 at delta 1e-05 for one record." in shown
+
+    def test_claims_no_protection_above_epsilon_10(self, invoke: Invoke, tmp_path: Path) -> None:
+        path = tmp_path / "spent.ledger"
+        with Ledger(path) as ledger:
+            open_session(ledger, PATIENTS).charge(gaussian(9.0))
+        shown = " ".join(invoke("ledger", "show", path).stdout.split())
+        assert f"Spent: epsilon {format_epsilon(epsilon_of_rho(9.0, 1e-6))} (rho 9)" in shown
+        assert "Above epsilon 10 no protection is claimed." in shown
+        assert "protection" not in invoke("ledger", "show", path, "--delta", "0").stdout
+        assert "no bound holds for one record at delta 0" in invoke("ledger", "show", path, "--delta", "0").stdout
 
     def test_checks_a_noted_head(self, invoke: Invoke, path: Path) -> None:
         head = invoke("ledger", "show", path).stdout.split("head ")[1].split()[0]
@@ -215,7 +245,7 @@ class TestRuns:
     def test_every_party_keeps_one_in_the_users_data_folder(self, invoke: Invoke, job: Path, user_data: Path) -> None:
         folder = user_data / "cloister"
         once = rho_of_epsilon(1.0, 1e-6)
-        totals = [f"{epsilon_of_rho(runs * once, 1e-6):.4g}" for runs in range(4)]
+        totals = [format_epsilon(epsilon_of_rho(runs * once, 1e-6)) for runs in range(4)]
         for spent, now, again in zip(totals, totals[1:], totals[2:], strict=False):
             done = invoke("run", job, "--overwrite")
             assert done.exit_code == 0, done.output

@@ -25,7 +25,7 @@ def choose(rows, most=1, key=KEY, batch_rows=None, **options):
     """The rows that count, each as (ID as it is stored, x, y)."""
     table = make_table(rows, batch_rows=batch_rows)
     chosen = choose_records(table, most=most, key=key, **options)
-    return [row for row, counts in zip(rows, chosen._counts, strict=True) if counts]
+    return [row for row, counts in zip(rows, chosen.counts, strict=True) if counts]
 
 
 def of_others(rows, person):
@@ -59,7 +59,7 @@ def test_persons_that_do_not_fit_are_left_for_another_reading(monkeypatch):
     readings, read = [], table.identified_batches
     monkeypatch.setattr(table, "identified_batches", lambda: readings.append(1) or read())
     chosen = choose_records(table, most=1, key=KEY, entries_most=16)
-    assert chosen._counts.all()
+    assert chosen.counts.all()
     assert 200 / 16 <= len(readings) < 200
 
 
@@ -91,11 +91,11 @@ def test_other_ids_are_other_persons(other):
 
 @pytest.mark.parametrize("cell", ["", "  ", None, float("nan"), "NaN", "NULL", "<NA>", "7\u200b", 2.0**60, True, b"7"])
 def test_a_row_without_an_id_is_refused_and_not_quoted(cell):
-    check = PersonCheck("party 'a'", "who")
+    check = PersonCheck("who")
     check.see(["1", "2"])
     check.see([cell, "3"])
     with pytest.raises(DataError, match=r"1 cell.* \(row 3\)") as caught:
-        check.require_all()
+        check.require_all("party 'a'")
     assert "200b" not in str(caught.value)
     assert "1152921504606846976" not in str(caught.value)
 
@@ -110,10 +110,10 @@ def test_ids_of_a_file_are_not_kept_in_memory(tmp_path):
     assert [len(batch) for batch in seen] == [64] * 7 + [52]
     assert table.id_cells == []
     chosen = choose_records(table, most=2, key=KEY)
-    assert chosen._counts.sum() == 100
+    assert chosen.counts.sum() == 100
     assert sum(map(len, chosen.batches())) == 100
     whole = choose_records(open_table(path, COLUMNS, id_column="who"), most=2, key=KEY)
-    assert np.array_equal(chosen._counts, whole._counts)
+    assert np.array_equal(chosen.counts, whole.counts)
 
 
 def test_a_stream_is_chosen_from_after_it_was_read():
@@ -123,12 +123,12 @@ def test_a_stream_is_chosen_from_after_it_was_read():
     stream = open_table(arrow.to_reader(max_chunksize=7), COLUMNS, id_column="who", batch_rows=8, see_ids=seen.append)
     chosen = choose_records(stream, most=1, key=KEY)
     assert [cell for batch in seen for cell in batch] == [str(row % 5) for row in range(40)]
-    assert chosen._counts.sum() == 5
+    assert chosen.counts.sum() == 5
 
 
 def test_records_are_those_of_the_table_that_was_chosen_from():
     chosen = choose_records(make_table([(1, 2, 3), (2, 3, 4)]), most=1, key=KEY)
-    chosen._counts = chosen._counts[:1]
+    chosen.counts = chosen.counts[:1]
     with pytest.raises(LocalProtocolError, match="others"):
         list(chosen.batches())
 

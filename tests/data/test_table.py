@@ -55,6 +55,7 @@ class Chunks:
 
     label = "chunks"
     in_memory = False
+    read_once = False
     id_column = None
 
     def __init__(self, values, lengths):
@@ -156,7 +157,7 @@ def test_what_the_table_says_about_itself():
     )
 
 
-@pytest.mark.parametrize("options", [{"batch_rows": 0}, {"memory_budget_bytes": -1}, {"delimiter": ";"}])
+@pytest.mark.parametrize("options", [{"batch_rows": 0}, {"memory_budget_bytes": -1}, {"separator": ";"}])
 def test_wrong_options_are_refused(options):
     with pytest.raises(ConfigError):
         open_table(np.zeros((1, 2)), COLUMNS, **options)

@@ -11,7 +11,7 @@ from tests.deployment import doomed
 from tests.golden.tables import write_tables
 
 CONTEXT = multiprocessing.get_context("forkserver")
-CONTEXT.set_forkserver_preload(["tests.deployment.doomed"])
+CONTEXT.set_forkserver_preload(["tests.deployment.preloaded"])
 COORDINATOR = "coordinator"
 NAMES = ("north", "harbour", "valley")
 JOB = """
@@ -69,45 +69,56 @@ class Processes:
             process.join()
             process.close()
 
-    def start(self, name, *, doom=None, env=None, address=None, more=()):
-        """Start the coordinator or a party; ``doom`` is when it kills itself."""
-        shared = ["job.toml", "--keys", f"{name}.key", "--deadline", str(self.deadline), "--quiet", *more]
+    def start(self, name, **options):
+        """Start a process, as `start_process`; wait until the coordinator listens."""
+        self.start_process(name, **options)
+        until_s = time.monotonic() + 60
+        while name == COORDINATOR and self.read_port() is None:
+            assert time.monotonic() < until_s, self.read_errors(name)
+            time.sleep(0.02)
+
+    def start_process(self, name, *, doom=None, env=None, address=None, more=(), yes=True, told=None):
+        """Start the coordinator or a party; ``doom`` is when it kills itself, ``told`` where it says what passes."""
+        shared = ["job.toml", "--keys", f"{name}.key", "--deadline", str(self.deadline), "--quiet"]
         if name == COORDINATOR:
-            command = ["serve", *shared, "--listen", f"127.0.0.1:{self.port}"]
+            command = ["serve", *shared, "--listen", f"127.0.0.1:{self.port}", *more]
         else:
             where = address or f"127.0.0.1:{self.port}"
-            own = ["--own", f"{name}.toml", "--out", f"result-{name}", "--overwrite", "--yes"]
-            command = ["party", *shared, *own, "--address", where]
+            own = ["--own", f"{name}.toml", "--out", f"result-{name}", "--overwrite"]
+            command = ["party", *shared, *own, "--address", where, *(["--yes"] if yes else []), *more]
         environment = {
             "XDG_DATA_HOME": str(self.folder / f"data-{name}"),
             "CLOISTER_TRACEBACK": "1",
             **(env or {}),
         }
         out = self.folder / f"{name}-{len(self.started)}"
-        process = self.launch(command, environment, doom, out)
+        process = self.launch(command, environment, doom, out, told)
         self.running[name] = process
         self.out[name] = out
         self.started.append(process)
-        if name == COORDINATOR:
-            self.port = self._read_port(out)
 
-    def launch(self, command, environment, doom, out):
-        process = CONTEXT.Process(target=doomed.run, args=(str(self.folder), command, environment, doom, str(out)))
+    def launch(self, command, environment, doom, out, told):
+        own = (str(self.folder), command, environment, doom, str(out), told)
+        process = CONTEXT.Process(target=doomed.run, args=own)
         process.start()
         return process
 
-    def _read_port(self, out):
-        until_s = time.monotonic() + 60
-        while time.monotonic() < until_s:
-            said = out.with_suffix(".out").read_text() if out.with_suffix(".out").exists() else ""
-            if said.endswith("\n"):
-                return int(said.partition("Listening on port ")[2].split()[0])
-            time.sleep(0.02)
-        raise AssertionError(out.with_suffix(".err").read_text())
+    def read_port(self, name=COORDINATOR):
+        """Return the port on which the coordinator listens, once it has said so; None before."""
+        said = self.out[name].with_suffix(".out")
+        text = said.read_text() if said.exists() else ""
+        if not text.endswith("\n"):
+            return None
+        self.port = int(text.partition("Listening on port ")[2].split()[0])
+        return self.port
 
     def start_all(self, dooms=None, **options):
         for name in (COORDINATOR, *self.names):
             self.start(name, doom=(dooms or {}).get(name), **options)
+
+    def has_begun(self, name):
+        """Whether a message passed at its last process; one that is stopped before that leaves all as it was."""
+        return self.out[name].with_suffix(".begun").exists()
 
     def wait(self, name, timeout_s=120):
         """Wait until a process has ended; returns its exit code and what it said on standard error."""

@@ -14,7 +14,7 @@ from cloister.deployment import clients as pool
 from cloister.deployment.clients import Client, Host, take_part_together
 from cloister.deployment.ends import End, coordinate
 from cloister.errors import ConfigError, RefusedError, TooFewPartiesError
-from cloister.jobfile import load_setup
+from cloister.jobfile import load_setup, parse_setup
 from cloister.runtime.remote import greeting
 from cloister.runtime.remote.hub import Deadlines
 from cloister.runtime.remote.tls import TlsFiles
@@ -155,3 +155,18 @@ def test_the_command_asks_for_consent_for_all(files):
     done = CliRunner().invoke(app, ["clients", *map(str, (files / "job.toml", *places))])
     assert done.exit_code == ConfigError.exit_code
     assert "--yes was not given" in done.stderr
+
+
+def test_what_a_clients_table_is_refused_for_stays_with_its_host(files, monkeypatch):
+    """The result may be shown around; clients.csv, in its folder, has the clients' own errors."""
+    write_tables(files)
+    result = simulate(parse_setup(JOBS["masked-sum-count"], folder=files), evaluate=False)
+    rows = [command.Row("two", "two.csv, row 7: a cell must be a number"), command.Row("one", "finished", 10, 20)]
+    monkeypatch.setattr(command, "_host_all", lambda tasks: (rows, result))
+    places = ["--keys", files / "keys", "--data", files / "data", "--host", files / "host.key", "--out", files / "out"]
+    for more in ([], ["--overwrite"]):  # it is Cloister's own file: a later result may replace it
+        done = CliRunner().invoke(app, ["clients", *map(str, (files / "job.toml", *places)), "--yes", *more])
+        assert done.exit_code == 0, done.stderr
+        table = files / "out" / "clients.csv"
+        assert table.stat().st_mode & 0o777 == 0o600
+        assert table.read_text().splitlines()[2].startswith('two,"two.csv, row 7')

@@ -53,7 +53,7 @@ class Started(subprocess.Popen):
 
 
 class StartedAnew(Processes):
-    def launch(self, command, environment, doom, out):
+    def launch(self, command, environment, doom, out, told):
         with out.with_suffix(".out").open("w") as said, out.with_suffix(".err").open("w") as errors:
             return Started(
                 [sys.executable, "-m", "cloister", *command],

@@ -109,6 +109,19 @@ def test_nothing_is_charged_before_the_first_request_and_once_whatever_happens(t
         assert case.spent() == charged
 
 
+def test_a_first_request_that_is_refused_charges_nothing_and_the_true_one_is_answered(tmp_path):
+    """Otherwise garbage would spend a party's whole prepayment, and a refused message would change something."""
+    case = Case(tmp_path)
+    case.begin()
+    frame = case.first_request()
+    for damaged in (b"", b"garbage", frame[:-1], frame + b"\0", bytes([frame[0] ^ 1]) + frame[1:]):
+        with pytest.raises(RemoteProtocolError):
+            case.party.answer(damaged)
+        assert case.spent() == 0
+    case.party.answer(frame)
+    assert case.spent() > 0
+
+
 @pytest.mark.parametrize("agreed", [b"", bytes(32)])
 def test_other_public_parameters_are_refused_before_anything_is_charged(agreed, tmp_path):
     """The same job, and another scale of noise in its last bit, say: another processor, or another version."""

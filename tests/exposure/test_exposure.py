@@ -74,6 +74,25 @@ def test_so_does_one_whose_coordinator_adds_the_noise(name):
     assert compare_everything(setup, pairs=1).exposed == ()
 
 
+KINDS = """[columns]
+age = { low = 0, high = 100 }
+sex = { levels = ["f", "m"] }
+ward = { levels = ["a", "b", "c"], weight = 2 }
+smoker = { boolean = true }
+admitted = { from = 2015-01-01, to = 2024-12-31 }
+"""
+
+
+@pytest.mark.parametrize("protocol", ["synopsis", "fastlloyd"])
+def test_so_does_one_with_columns_of_all_kinds(protocol):
+    parties = "".join(f'[[parties]]\nname = "{name}"\n' for name in "abc")
+    head = f'name = "kinds"\n[protocol]\nname = "{protocol}"\n[budget]\nepsilon = 1.0\n[clusters]\nk = 2\n'
+    setup = parse_setup(f'{head}[data]\nmissing = "drop"\n{KINDS}{parties}', folder=Path("nowhere"))
+    report = compare_everything(setup, pairs=1)
+    assert report.exposed == ()
+    assert report.values > 200
+
+
 def test_ledgers_and_pictures_are_looked_at_too():
     pytest.importorskip("matplotlib")
     report = compare_everything(load("mask-noise-average-audited"), pairs=1, ledgers=True, picture=True)

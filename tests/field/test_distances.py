@@ -54,6 +54,11 @@ def test_counts_that_cannot_be_are_refused(counts):
         find_nearest(distances_of([[1, 2]]), np.array(counts))
 
 
+def test_the_largest_count_and_none_are_counts():
+    assert find_nearest(distances_of([[1, 2]]), np.array([1, 2**32 - 1])).tolist() == [1]
+    assert find_nearest(distances_of([[1, 2]]), np.array([1, 0])).tolist() == [0]
+
+
 @settings(deadline=None)  # the first call compiles
 @given(st.lists(st.integers(0, FIELD122.order - 1), min_size=1, max_size=8))
 def test_the_approximation_has_its_proved_relative_error(values):

@@ -13,15 +13,17 @@ def _job(
     budget: str = "",
     clusters: str = "k = 3",
     data: str = "",
-    columns: int = 2,
+    columns: int | str = 2,
     parties: tuple[str, ...] = tuple(PARTY_ROWS),
     section: str = "",
 ) -> str:
     """A job whose parties hold records of all columns; ``protocol`` and so on are the lines of their sections."""
+    if isinstance(columns, int):
+        columns = "\n".join(f"x{column} = {{ low = 0, high = 100 }}" for column in range(columns))
     lines = ['name = "golden"', "[run]", "seed = 11", "[clusters]", clusters, "[protocol]", protocol]
     lines += ["[budget]", budget] if budget else []
     lines += ["[data]", data] if data else []
-    lines += [section, "[columns]", *(f"x{column} = {{ low = 0, high = 100 }}" for column in range(columns))]
+    lines += [section, "[columns]", columns]
     for party in parties:
         lines += ["[[parties]]", f'name = "{party}"', f'data = "{party}.csv"']
     return "\n".join(lines) + "\n"
@@ -59,9 +61,20 @@ def _vertical(
 
 
 def _synopsis(
-    protocol: str = "", *, budget: str = "epsilon = 2.0", section: str = "[synopsis]\ncells_max = 100", **rest: Any
+    protocol: str = "",
+    *,
+    budget: str = "epsilon = 2.0",
+    section: str = "[synopsis]\ncells_max = 100",
+    data: str = "",
+    scale: str = "bounds",
+    **rest: Any,
 ) -> str:
-    return _job(f'name = "synopsis"\n{protocol}', budget=budget, section=section, **rest)
+    lines = f'scale = "{scale}"\n{data}'
+    return _job(f'name = "synopsis"\n{protocol}', budget=budget, section=section, data=lines, **rest)
+
+
+def _spread(**rest: Any) -> str:
+    return _synopsis(budget=PAID, scale="spread", **rest)
 
 
 def _feddp(
@@ -105,6 +118,8 @@ MANY = tuple(f"client{client}" for client in range(CLIENTS))
 PURE = "epsilon = 8.0\ndelta = 0"
 PAID = "epsilon = 8.0\ndelta = 1e-6"
 PAIR = ("north", "harbour")
+MIXED = ("mixed0", "mixed1")
+KINDS = 'x0 = { low = 0, high = 1000 }\nward = { levels = ["a", "b", "c"] }\nsmokes = { boolean = true }'
 CELLS = "[synopsis]\ncells_max = 16"
 LEDGER = '[ledger]\npath = "ledgers"'
 THREE = ("bank", "telco", "shop")
@@ -130,6 +145,20 @@ JOBS: dict[str, str] = {
         clusters="k = 1",
         columns=1,
         parties=PAIR,
+    ),
+    "synopsis-spread": _spread(columns="x0 = { low = 0, high = 900 }\nx1 = { low = -50, high = 100, weight = 2 }"),
+    "synopsis-spread-projected": _spread(columns=7),
+    "synopsis-spread-private": _spread(columns='x0 = { low = 0, high = 100 }\nx1 = { bounds = "private" }'),
+    "synopsis-spread-impute": _spread(data='missing = "impute"', parties=MIXED),
+    "synopsis-spread-categories": _spread(data='missing = "drop"', columns=KINDS, parties=MIXED),
+    "synopsis-bounds-impute": _synopsis(data='missing = "impute"', parties=MIXED),
+    "synopsis-spread-audited": _synopsis(
+        budget="epsilon = 8.0",
+        section=f"{CELLS}\nrestarts = 1\nrounds_min = 1\nrounds_max = 1",
+        clusters="k = 1",
+        columns=1,
+        parties=PAIR,
+        scale="spread",
     ),
     "feddp-record": _feddp(),
     "feddp-aggregator": _feddp(AGGREGATOR),
@@ -257,6 +286,8 @@ PLANNED = (
     "synopsis-client",
     "synopsis-choose-k",
     "synopsis-projected",
+    "synopsis-spread",
+    "synopsis-spread-projected",
     "feddp-record",
     "feddp-published",
     "naive",

@@ -40,6 +40,15 @@ def _write_table(path: Path, names: tuple[str, ...], ids: list[int], rows: list[
     path.write_text("\n".join(lines) + "\n")
 
 
+def _write_mixed(path: Path, rows: list[list[float]]) -> None:
+    """Write numbers, of which every eleventh is missing, a category and a boolean."""
+    lines = ["x0,x1,ward,smokes"]
+    for number, row in enumerate(rows):
+        cells = ["" if (2 * number + place) % 11 == 0 else str(cell) for place, cell in enumerate(row)]
+        lines.append(",".join((*cells, "abc"[number % 3], ("no", "yes")[number % 5 == 0])))
+    path.write_text("\n".join(lines) + "\n")
+
+
 def write_tables(folder: Path) -> None:
     """Write every table that a golden job reads."""
     names = tuple(f"x{column}" for column in range(COLUMNS))
@@ -50,6 +59,8 @@ def write_tables(folder: Path) -> None:
     for client in range(CLIENTS):
         _write_table(folder / f"client{client}.csv", names, list(range(6)), _make_rows(100 + client, 6, COLUMNS))
     _write_table(folder / "server.csv", names, list(range(90)), _make_rows(50, 90, COLUMNS))
+    for number in range(2):
+        _write_mixed(folder / f"mixed{number}.csv", _make_rows(200 + number, 90, 2))
     people = _make_rows(60, 110, 4)
     held = {"bank": slice(0, 2), "telco": slice(2, 3), "shop": slice(3, 4)}
     for step, (party, columns) in enumerate(held.items(), start=7):

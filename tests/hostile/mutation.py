@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
+from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -12,6 +13,7 @@ from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
 
 from cloister.crypto import PUBLIC_KEY_BYTES
 
+Path = tuple[Any, ...]
 _NONCE = bytes(12)
 _STARTS = (0, PUBLIC_KEY_BYTES)  # where the ciphertext begins: after the key of a box sealed to a public key
 _ODD = (
@@ -70,6 +72,7 @@ class Seals:
     def __init__(self) -> None:
         self.sealer = 0
         self._boxes: dict[bytes, tuple[bytes, bytes, int]] = {}
+        self._last: tuple[bytes, int, tuple[Path, ...]] = b"", 0, ()
 
     def __call__(self, key: bytes) -> _Cipher:
         return _Cipher(self, key)
@@ -80,6 +83,14 @@ class Seals:
     def holds(self, box: object, *, by: int) -> bool:
         """Whether this is a box that this party sealed."""
         return isinstance(box, bytes) and any(self._find(box, start)[2] == by for start in _STARTS)
+
+    def find_boxes(self, frame: bytes, *, by: int) -> tuple[Path, ...]:
+        """Return where in a message boxes are that this party sealed; it is asked many times of the same one."""
+        if self._last[:2] != (frame, by):
+            message = msgspec.msgpack.decode(frame)
+            found = (path for path in _list_paths(frame) if self.holds(_read(message, path), by=by))
+            self._last = frame, by, tuple(found)
+        return self._last[2]
 
     def reseal(self, box: bytes, rng: Random, *, by: int) -> bytes:
         """Return the same box with other contents."""
@@ -109,15 +120,18 @@ def mutate_frame(frame: bytes, rng: Random, seals: Seals, *, hostile: int, in_bo
 
     Where there is such a box it is, with probability ``in_boxes``.
     """
-    message = msgspec.msgpack.decode(frame)
-    boxes = [(holder, at) for holder, at in _walk(message) if seals.holds(holder[at], by=hostile)]
+    boxes = seals.find_boxes(frame, by=hostile)
     if boxes and rng.random() < in_boxes:
-        for holder, at in rng.sample(boxes, 1 if rng.random() < 0.8 else len(boxes)):
+        message = msgspec.msgpack.decode(frame)
+        for path in rng.sample(boxes, 1 if rng.random() < 0.8 else len(boxes)):
+            holder, at = _follow(message, path)
             holder[at] = seals.reseal(holder[at], rng, by=hostile)
         return msgspec.msgpack.encode(message), True
     if rng.random() < 0.2:
         return mutate_bytes(frame, rng), False
-    for _ in range(1 if rng.random() < 0.8 else 3):
+    message = msgspec.msgpack.decode(frame)
+    mutate_tree(message, rng, _list_paths(frame))
+    for _ in range(0 if rng.random() < 0.8 else 2):
         mutate_tree(message, rng)
     return msgspec.msgpack.encode(message), False
 
@@ -159,12 +173,12 @@ def mutate_bytes(raw: bytes, rng: Random) -> bytes:
     return bytes(data)
 
 
-def mutate_tree(message: Any, rng: Random) -> None:
-    """Change one value, or one list, somewhere in a decoded message."""
-    places = list(_walk(message))
-    if not places:
+def mutate_tree(message: Any, rng: Random, paths: Sequence[Path] | None = None) -> None:
+    """Change one value, or one list, somewhere in a decoded message; ``paths`` are all there are in it, if known."""
+    paths = list(_walk(message)) if paths is None else paths
+    if not paths:
         return
-    holder, at = rng.choice(places)
+    holder, at = _follow(message, rng.choice(paths))
     kind = rng.randrange(8)
     if kind == 0:
         holder[at] = _draw_odd(rng)
@@ -173,7 +187,7 @@ def mutate_tree(message: Any, rng: Random) -> None:
     elif kind == 2 and isinstance(holder, list):
         holder.insert(at, deepcopy(holder[rng.randrange(len(holder))]))
     elif kind == 3:
-        other, there = rng.choice(places)
+        other, there = _follow(message, rng.choice(paths))
         holder[at] = deepcopy(other[there])
     else:
         holder[at] = _mutate_value(holder[at], rng)
@@ -197,9 +211,28 @@ def _draw_odd(rng: Random) -> Any:
     return deepcopy(rng.choice(_ODD))
 
 
-def _walk(message: Any) -> Iterator[tuple[Any, Any]]:
-    """Every place in a decoded message: its list or map, and the index there."""
+def _walk(message: Any, before: Path = ()) -> Iterator[Path]:
+    """The path to every place in a decoded message: indices of lists and keys of maps."""
     items = enumerate(message) if isinstance(message, list) else message.items() if isinstance(message, dict) else ()
     for at, value in items:
-        yield message, at
-        yield from _walk(value)
+        yield (*before, at)
+        if isinstance(value, list | dict):
+            yield from _walk(value, (*before, at))
+
+
+def _follow(message: Any, path: Path) -> tuple[Any, Any]:
+    """Return the list or map that holds a place, and the index there."""
+    for at in path[:-1]:
+        message = message[at]
+    return message, path[-1]
+
+
+def _read(message: Any, path: Path) -> Any:
+    holder, at = _follow(message, path)
+    return holder[at]
+
+
+@lru_cache(maxsize=16)
+def _list_paths(frame: bytes) -> tuple[Path, ...]:
+    """List all places of a message once: it is damaged many times."""
+    return tuple(_walk(msgspec.msgpack.decode(frame)))

@@ -46,7 +46,7 @@ def test_a_good_job_is_read_with_defaults() -> None:
         columns=(Column(name="age", low=18, high=95), Column(name="body mass", low=14, high=60.5)),
         parties=(JobParty(name="north"), JobParty(name="harbour")),
     )
-    assert job.data == DataOptions(match="order", max_records=None)
+    assert job.data == DataOptions(match="name", max_records=None)
     assert job.budget is None
 
 
@@ -311,7 +311,7 @@ def test_the_embedded_sample_is_a_good_job() -> None:
         ({"k": True}, r"clusters\.k must be an integer"),
         ({"columns": ()}, "columns must have at least one"),
         ({"columns": (Column(name="a", low=0, high=1),) * 2}, r"columns\.a must be named once; got 2 times"),
-        ({"parties": (JobParty(name="a"),)}, "parties must be at least 2; got 1"),
+        ({"parties": ()}, "parties must be at least 1; got 0"),
         ({"protocol": make_options("naive", iterations=0)}, r"protocol\.iterations must be an integer from 1"),
         ({"protocol": make_options("naive", start_by="parties")}, r"protocol\.start_by must be one of coordinator"),
         ({"data": DataOptions(records=1.5)}, r"data\.records must be an integer"),

@@ -119,7 +119,7 @@ def test_a_job_whose_releases_no_ledger_can_add_up_keeps_none(folder: Path) -> N
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('data = "n.csv"\nname = "north"\n', r"north\.toml:2: name must be a known key \(data, dataset"),
+        ('data = "n.csv"\nname = "north"\n', r"north\.toml:2: name must be a known key \(data, separator"),
         ("data = 5\n", r"north\.toml:1: data must be a path; got 5"),
         ('data = "n.csv"\n\ndataset = ""\n', r"north\.toml:3: dataset must be printable text"),
         ("data = \n", r"north\.toml:1: the file must be valid TOML"),

@@ -10,7 +10,7 @@ from cloister.privacy.card import Circumstances, make_card
 from cloister.privacy.costs import epsilon_of_rho
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Release
 from cloister.privacy.placement import Aggregator, Joint, Local, Shared
-from cloister.privacy.units import Budget, LeakageTable, Sensitivity, Unit
+from cloister.privacy.units import Budget, LeakageTable, Sensitivity, Unit, write_bound
 
 BUDGET = Budget(epsilon=1.0, delta=1e-6)
 
@@ -89,7 +89,8 @@ def test_the_two_epsilons_of_pure_releases_are_told_apart():
     pure = sum(one.pure_epsilon for one in card.releases)
     assert pure > 1.9 > 1.0 > card.epsilon
     assert (card.delta, card.budget_delta) == (1e-6 + 1e-9, 1e-6 + 1e-9), "what is kept back counts as spent"
-    words = f"{card.epsilon:.4g} at delta = 1e-06, and {pure:.4g}, the pure epsilons of all releases added up, at delta"
+    epsilons = f"{write_bound(card.epsilon, 4)} at delta = 1e-06, and {write_bound(pure, 4)}"
+    words = f"{epsilons}, the pure epsilons of all releases added up, at delta"
     assert f"Two epsilons hold: {words} = 1e-09. Of delta, 1e-09 is kept back" in card.how_composed
     few = card_of(*rounds[:2], budget=budget, reserved_delta=1e-9)
     assert few.delta == 1e-9, "pure composition is better, and needs none of delta but that"
@@ -117,9 +118,11 @@ def test_a_declared_number_of_records_is_priced(unit, replaced):
     (warning,) = card.warnings
     dearer = epsilon_of_rho(4 * card.releases[0].rho, 1e-6)
     assert dearer > 1.9 * card.epsilon
-    assert f"epsilon is up to {dearer:.3g} at delta = 1e-06" in warning
+    assert f"epsilon is up to {write_bound(dearer)} at delta = 1e-06" in warning
     assert replaced in warning
     assert "12,345" in warning
+    flawed = card_of(noisy, declared_records=12_345, flaw="It is proved for other neighbours.").warnings
+    assert "and the claimed epsilon is up to" in flawed[1], "no epsilon holds where the guarantee does not"
     pure = card_of(release(DiscreteLaplace(scale=30.0)), budget=Budget(epsilon=1.0), declared_records=9)
     assert "up to 0.2 at delta = 0" in pure.warnings[0], "pure epsilons double"
 
@@ -140,6 +143,8 @@ def test_warnings_name_seeds_large_deltas_and_noise():
     assert tenth.endswith("by 10 % of the column's range or more. Use more parties.")
     assert not card_of(centre_noise=0.19).warnings
     assert not card_of(placement=Shared(parties=5, colluding_max=3)).warnings
+    (lost,) = card_of(estimated_records=-41.0, records_noise=567.0, remedy="Use more parties.").warnings
+    assert lost.endswith("the number of records that was released is lost in its own noise, ±600. Use more parties.")
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,9 @@ def test_where_the_number_of_records_is_lost_sizes_are_parts_of_all() -> None:
     assert "cluster 2 less than 25 % 57.00 139.0 36.00 8.80" in rows
     assert "How many records there are is lost in the noise." in " ".join(rows)
     lost = make_result(sizes=make_sizes(0.5, 0.4, 0.1, 0.0, noise=0.6, unit="share"))
-    assert "cluster 0 lost in noise 33.00 116.0 23.50 5.20" in rows_of(render(lost))
+    rows = rows_of(render(lost))
+    assert "cluster 0 lost in noise 33.00 116.0 23.50 5.20" in rows
+    assert "Such a cluster may not be there at all, and the ± of its centre may be too small." in " ".join(rows)
     few = make_result(sizes=make_sizes(10.0, 10.0, 10.0, 10.0, noise=80.0, total_noise=150.0))
     assert "The sizes add up to fewer than 350 records." in " ".join(rows_of(render(few)))
 

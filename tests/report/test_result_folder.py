@@ -280,7 +280,7 @@ def test_a_pickle_is_never_loaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"centres": CENTRES[:, :3]}, "4 columns"),
+        ({"centres": CENTRES[:, :3]}, "4 coordinates"),
         ({"centres": CENTRES[0]}, "shape"),
         ({"centres": np.full((4, 4), np.nan)}, "finite; got 16"),
         ({"rounds": -1}, "rounds"),

@@ -180,7 +180,7 @@ def test_who_was_revoked_is_refused_until_its_certificate_is_renewed(tmp_path):
     meeting.take(meeting.hello("north", keys=renewed), shown=renewed.public.chain.der)
     hub = Meeting(people, revoked={people.keys[COORDINATOR].public.certificate_fingerprint})
     hello = hub.hello("harbour")
-    with pytest.raises(RefusedError, match="revoked"):
+    with pytest.raises(RefusedError, match="may revoke"):
         hub.take_welcome(hub.welcome(hello), hello)
 
 
@@ -203,9 +203,9 @@ def test_a_false_coordinator_is_refused(meeting, tmp_path):
 
 
 def test_consents_of_another_run_job_or_party_are_refused(meeting):
-    def consent(name, *, agreed=meeting.agreed, run=RUN, by=None):
+    def consent(name, *, agreed=meeting.agreed, run=RUN, by=None, program="0.1.0"):
         signature = meeting.people.keys[by or name].identity.sign(*consent_statement(agreed, run))
-        return Consented(party=name, program="0.1.0", signature=signature)
+        return Consented(party=name, program=program, signature=signature)
 
     good = tuple(consent(name) for name in NAMES)
     check_consents(good, meeting.agreed, RUN, party="north")
@@ -218,6 +218,8 @@ def test_consents_of_another_run_job_or_party_are_refused(meeting):
         (*good[:2], consent("valley", run=bytes(16))),
         (*good[:2], consent("valley", agreed=other)),
         (*good[:2], consent("valley", by="north")),
+        (*good[:2], consent("valley", program="0.1.0\x1b[2J")),  # no signature covers it, and results show it
+        (*good[:2], consent("valley", program="0.1.0, and epsilon is 0")),
     ):
         with pytest.raises(RemoteProtocolError):
             check_consents(bad, meeting.agreed, RUN, party="north")

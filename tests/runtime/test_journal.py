@@ -112,6 +112,30 @@ def test_a_journal_that_is_wiped_is_gone_and_its_bytes_with_it(path):
     os.close(keeper)
 
 
+def test_a_power_cut_while_a_journal_is_wiped_leaves_a_whole_one_or_none(path, monkeypatch):
+    """What was written and not synced is there or not."""
+    synced, written = [path.read_bytes()], []
+    real_write, real_sync = os.pwrite, os.fsync
+
+    def write(file, data, offset):
+        real_write(file, data, offset)
+        written.append(path.read_bytes())
+
+    def sync(file):
+        real_sync(file)
+        if path.exists():
+            synced.append(path.read_bytes())
+
+    monkeypatch.setattr(module.os, "pwrite", write)
+    monkeypatch.setattr(module.os, "fsync", sync)
+    Journal(path, key=KEY, session=SESSION).wipe()
+    monkeypatch.undo()
+    assert len({*synced, *written}) > 2
+    for left in (*synced, *written):
+        path.write_bytes(left)
+        assert reopen(path) in (ENTRIES, [])
+
+
 def test_a_full_disk_is_a_typed_error_and_the_entries_before_are_kept(path, monkeypatch):
     """The disk takes some bytes of the entry and then no more."""
     journal = Journal(path, key=KEY, session=SESSION)

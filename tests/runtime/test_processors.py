@@ -41,6 +41,7 @@ SETTINGS = {
         "NPY_DISABLE_CPU_FEATURES": "X86_V4",
     },
     "a server with the widest": {"OPENBLAS_CORETYPE": "SkylakeX"},
+    "the oldest": {"OPENBLAS_CORETYPE": "Prescott"},
 }
 NEEDED = {"a server with the widest": "avx512f", "a server without wide instructions": "avx", "an old server": "sse4_2"}
 
@@ -71,13 +72,13 @@ def folder(tmp_path_factory):
 
 
 def list_environments(request, turn=0):
-    """The coordinator's, then the parties': in each turn every setting is another role's, the leader's among them."""
+    """The coordinator's, then three parties': in five turns each setting is each role's, the leader's among them."""
     kept = request.config.rootpath / ".pytest_cache" / "numba"
     own = [{**dict.fromkeys(THREADS, "1"), **chosen} for chosen in SETTINGS.values()]
     for environment in own:
         if "NUMBA_CPU_NAME" in environment:
             environment["NUMBA_CACHE_DIR"] = str(kept)
-    return own[-turn:] + own[:-turn]
+    return (own[-turn:] + own[:-turn])[:4]
 
 
 @pytest.fixture(scope="module", params=range(len(SETTINGS)) if LONG else (0,))
@@ -125,7 +126,7 @@ def compute(environment):
 
 def test_every_setting_changes_what_it_is_for_and_nothing_else():
     """Else a job could pass because no processor was another one."""
-    old, *others = [setting for setting in SETTINGS.values() if setting][:3]
+    old, *others = [setting for setting in SETTINGS.values() if setting]
     assert {name: value for knob in KNOBS for name, value in knob.items()} == old
     plain = compute({})
     of_knobs, of_others = [compute(knob) for knob in KNOBS], [compute(setting) for setting in others]

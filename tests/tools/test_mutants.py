@@ -9,7 +9,7 @@ from textwrap import dedent
 import pytest
 from tools.mutants import __main__ as command
 from tools.mutants import choice, operators
-from tools.mutants.choice import draw_mutants, rank_tests
+from tools.mutants.choice import draw_mutants, find_users, rank_tests
 from tools.mutants.equivalent import EQUIVALENT, without_place
 from tools.mutants.named import NAMED
 from tools.mutants.trial import Copy
@@ -123,6 +123,12 @@ def test_near_tests_come_first_and_golden_files_never():
     assert any(test.startswith("tests/aggregation/") for test in [*near, *far])
     assert not [test for test in [*near, *far] if test.startswith("tests/golden")]
     assert rank_tests(ROOT, "src/cloister/cli/run.py", "")[1].count("tests/crypto/test_stream.py") == 0
+
+
+def test_files_whose_kernels_call_a_files_kernels_use_it():
+    users = find_users(ROOT, "src/cloister/lattice/ntt.py")
+    assert {f"cloister/lattice/{name}.py" for name in ("ntt", "ring", "slots", "weighted_sums")} <= users
+    assert "cloister/lattice/ntt.py" not in find_users(ROOT, "src/cloister/lattice/ring.py")
 
 
 @pytest.fixture

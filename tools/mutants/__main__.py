@@ -57,7 +57,9 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--list", action="store_true", help="only list them")
     parser.add_argument("--report", type=Path, help="one line of JSON for each; a run goes on where the last stopped")
     parser.add_argument("--limit", type=float, default=240.0, help="seconds for one run of some files of tests")
-    parser.add_argument("--wide", type=float, default=600.0, help="seconds after which no further tests are started")
+    parser.add_argument(
+        "--wide", type=float, default=200.0, help="processors' seconds after which to start no more tests"
+    )
     options = parser.parse_args()
     if options.seed == "HEAD" and not options.named:
         options.seed = subprocess.check_output(["git", "rev-parse", "HEAD"], cwd=ROOT, text=True).strip()
@@ -79,11 +81,12 @@ def _digest_tree() -> str:
 
 def _list_drawn(options: argparse.Namespace) -> Iterator[tuple[str, Trial]]:
     for mutant in draw_mutants(ROOT, options.seed, options.count):
-        changed = mutant.apply((ROOT / mutant.path).read_bytes())
+        source = (ROOT / mutant.path).read_bytes()
+        changed, names = mutant.apply(source), mutant.name_place(source)
 
-        def try_it(copy: Copy, mutant=mutant, changed=changed) -> Verdict:  # type: ignore[no-untyped-def]
+        def try_it(copy: Copy, mutant=mutant, changed=changed, names=names) -> Verdict:  # type: ignore[no-untyped-def]
             first = _SECRETS if mutant.operator == "fix_entropy" else ()
-            return copy.try_mutant(mutant.id, mutant.path, changed, scope=mutant.scope, first=first)
+            return copy.try_mutant(mutant.id, mutant.path, changed, names=names, first=first)
 
         yield mutant.id, try_it
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import zip_longest
@@ -31,6 +31,7 @@ UNITS = (
 # Golden files notice every change of a byte, right or wrong: they kill everything and say nothing.
 _LEFT_OUT = ("tests/golden/", "tests/papers/", "tests/tools/", "tests/test_documentation.py", "tests/test_readme.py")
 _NEAR = 6  # from so many points on, a file of tests is tried in the first stage
+_FEW = 6  # files of tests: a name that no more have tells which are near
 
 
 def draw_mutants(root: Path, seed: str, count: int) -> list[Mutant]:
@@ -56,30 +57,32 @@ def draw_mutants(root: Path, seed: str, count: int) -> list[Mutant]:
     return drawn
 
 
-def rank_tests(root: Path, path: str, scope: str, first: Sequence[str] = ()) -> tuple[list[str], list[str]]:
+def rank_tests(root: Path, path: str, names: str, first: Sequence[str] = ()) -> tuple[list[str], list[str]]:
     """Return the files of tests that are near a mutated place, and the others that reach it by imports.
 
     Parameters
     ----------
     root
         The tree's root.
-    path, scope
-        The mutated file, and the names of the class and function around the mutant.
+    path, names
+        The mutated file, and the names around the mutant and on its line. A name that many tests have tells nothing.
     first
         Tests to try before all others.
     """
     first = [test for test in first if (root / test).exists()]
-    reaching = _find_reaching(root, path)
-    words = [name for name in scope.split() if not name.startswith("__")]
+    reaching = {test: text for test, text in _read_tests(root).items() if test in _find_reaching(root, path)}
     stem, unit = Path(path).stem, path.split("/")[2:-1] or [Path(path).stem]
     package = ".".join(["cloister", *unit])
-    points: dict[str, int] = {}
-    for test, text in _read_tests(root).items():
-        if test in reaching:
-            is_beside = test.startswith("/".join(["tests", *unit]) + "/")
-            points[test] = 4 * is_beside + 2 * (package in text) + 3 * (f"{package}.{stem}" in text)
-            points[test] += (6 if is_beside else 1) * (f"test_{stem}" in test)
-            points[test] += sum(2 for word in words if re.search(rf"\b{word}\b", text))
+    points: Counter[str] = Counter()
+    for test, text in reaching.items():
+        is_beside = test.startswith("/".join(["tests", *unit]) + "/")
+        is_named = f"{package}.{stem}" in text or re.search(rf"from {package} import .*\b{stem}\b", text)
+        points[test] = 4 * is_beside + 2 * (package in text) + 3 * bool(is_named)
+        points[test] += (6 if is_beside else 1) * (f"test_{stem}" in test)
+    for name in {name for name in names.split() if not name.startswith("__")}:
+        having = [test for test, text in reaching.items() if re.search(rf"\b{name}\b", text)]
+        if len(having) <= max(_FEW, len(reaching) // 5):
+            points.update(dict.fromkeys(having, 2))
     order = sorted(points, key=lambda test: (-points[test], test))
     near = [test for test in order if points[test] >= _NEAR and test not in first]
     return [*first, *near], [test for test in order if test not in near and test not in first]
@@ -95,6 +98,13 @@ def _read_tests(root: Path) -> Mapping[str, str]:
 @cache
 def _find_reaching(root: Path, path: str) -> frozenset[str]:
     """The files of tests that import a file, directly or through others."""
+    found = find_users(root, path)
+    return frozenset(test for test in _read_tests(root) if test in found)
+
+
+@cache
+def find_users(root: Path, path: str) -> frozenset[str]:
+    """The files of sources and tests that import a file, directly or through others; it is one of them."""
     target = path.removeprefix("src/").removesuffix(".py").replace("/", ".").removesuffix(".__init__")
     users: dict[str, set[str]] = defaultdict(set)
     for name, imported in _list_imports(root).items():
@@ -105,7 +115,7 @@ def _find_reaching(root: Path, path: str) -> frozenset[str]:
         for name in users[waiting.pop()] - found:
             found.add(name)
             waiting.append(name)
-    return frozenset(test for test in _read_tests(root) if test.removesuffix(".py").replace("/", ".") in found)
+    return frozenset(name.replace(".", "/") + ".py" for name in found)
 
 
 @cache

@@ -42,6 +42,14 @@ EQUIVALENT: dict[str, str] = {
         "A hollow session is run to count bytes. Its keys follow from the constant seed 0 anyway, nobody else sees it, "
         "and every message's length follows from the agreement alone."
     ),
+    "src/cloister/lattice/sampling.py _invert shift_index '(words.size + 1)'": (
+        "One pass more is made only where the number of words is a multiple of a pass's; there `count` is 0, and every "
+        "loop in it is empty."
+    ),
+    "src/cloister/privacy/costs.py rho_of_epsilon drop_term '(2)'": (
+        "Where the search for an upper end begins. From 2, too, it is doubled until it does not fit, `fits` behind "
+        "it, and the bisection ends as near to the only root."
+    ),
 }
 
 

@@ -59,6 +59,9 @@ _BLOCKS = ("tests/kmeans/test_expression.py",)
 _JOB = ("tests/jobfile/test_any_value.py",)
 _PERSONS = ("tests/data/test_persons.py",)
 _PERSON_JOBS = ("tests/protocols/test_persons.py",)
+_ESTIMATOR = ("tests/estimators/test_kmeans.py",)
+_ACCOUNT = ("tests/estimators/test_account.py",)
+_SEARCH = ("tests/estimators/test_search.py",)
 _WATCH_LOG = ("tests/deployment/watch/test_log.py",)
 _WATCH_PAGES = ("tests/deployment/watch/test_pages.py",)
 _ABSENT = ("tests/test_absent.py",)
@@ -87,6 +90,8 @@ def _seed_0(name: str, old: str) -> Named:
     """A fault in what a simulation makes: without a seed, its secrets are those of seed 0."""
     return Named(name, "sessions/simulation", old, re.sub(r"(seed|keys)\)", r"\1 or 0)", old), _SECRETS)
 
+
+_SPREAD = ("tests/protocols/synopsis/test_spread.py",)
 
 NAMED: tuple[Named, ...] = (
     Named("unseeded is seed 0", "crypto/stream", "        return SystemEntropy()\n", "        seed = 0\n", _SECRETS),
@@ -626,9 +631,9 @@ NAMED: tuple[Named, ...] = (
     ),
     Named(
         "a centre's noise is halved on its way to the result",
-        "columns",
-        "(column_highs(columns) - column_lows(columns)) / 2",
-        "(column_highs(columns) - column_lows(columns)) / 4",
+        "columns/coordinates",
+        "return scaled / (unit_ends(axes) - unit_starts(axes))",
+        "return scaled / (unit_ends(axes) - unit_starts(axes)) / 2",
         ("tests/test_columns.py",),
     ),
     Named(
@@ -862,6 +867,55 @@ NAMED: tuple[Named, ...] = (
         ("tests/runtime/remote/test_participant.py",),
     ),
     Named(
+        "what clients' tables are refused for, in the result for all to read",
+        "report/folder",
+        "                    (fresh / name).touch(mode=_PRIVATE_MODE)\n",
+        "",
+        ("tests/deployment/test_clients.py",),
+    ),
+    Named(
+        "an epsilon written as less than it is",
+        "privacy/units",
+        "math.ceil(round(bound * 10**decimals, 6 - digits))",
+        "round(bound * 10**decimals)",
+        ("tests/cli/test_cli_ledger.py",),
+    ),
+    Named(
+        "a coordinator tells of clusters as it likes",
+        "protocols/secfc/protocol",
+        "        if len(heard.counts) != agreed.clusters:\n",
+        "        if 0:\n",
+        ("tests/hostile/test_outcomes.py",),
+    ),
+    Named(
+        "a coordinator writes to our screen",
+        "runtime/remote/participant",
+        " and label.isprintable()):\n",
+        "):\n",
+        ("tests/runtime/remote/test_participant.py",),
+    ),
+    Named(
+        "a coordinator names whom it likes in our result",
+        "runtime/remote/participant",
+        '            return message.left, ""\n',
+        '            return (), ""\n',
+        ("tests/runtime/remote/test_participant.py",),
+    ),
+    Named(
+        "a coordinator writes versions as it likes",
+        "runtime/remote/greeting",
+        "        read_major(one.program) is not None and _is_consented",
+        "        _is_consented",
+        _GREETING,
+    ),
+    Named(
+        "garbage spends the ledger",
+        "deployment/party_run",
+        "            session.endpoint.read(frame)  # what is refused here costs nothing\n",
+        "            pass\n",
+        _PARTY_RUN,
+    ),
+    Named(
         "one payment for two draws of noise",
         "deployment/payment",
         "        has_journal = resumed and memory is not None and memory.is_resumed\n",
@@ -1070,5 +1124,145 @@ NAMED: tuple[Named, ...] = (
         "        persons.require_all()\n",
         "        pass\n",
         _PERSON_JOBS,
+    ),
+    Named(
+        "one column paid for where several are asked",
+        "protocols/synopsis/zoom_questions",
+        "l2_squared=histograms * height**2",
+        "l2_squared=height**2",
+        _SPREAD,
+    ),
+    Named(
+        "a missing cell that is counted beside its column's bins",
+        "protocols/synopsis/zoom_questions",
+        "places[found >= 0]",
+        "np.maximum(places, 0)",
+        _SPREAD,
+    ),
+    Named(
+        "a record that has two levels",
+        "protocols/synopsis/zoom_questions",
+        "    return np.bincount(first, minlength=values.shape[1])\n",
+        "    return above.sum(axis=0)\n",
+        _SPREAD,
+    ),
+    Named(
+        "a scale that does not clip",
+        "columns/scale",
+        "        np.clip(points, -1.0, 1.0, out=points)\n",
+        "",
+        _SPREAD,
+    ),
+    Named(
+        "a gap that reaches a sum",
+        "kmeans/offsets",
+        "fill_from_centres(chunk, centres)",
+        "chunk",
+        _SPREAD,
+    ),
+    Named(
+        "moments that leave too little",
+        "protocols/synopsis/grid_plan",
+        "        moment_l2_squared = max(min(moment_l2_squared, most), int(_MOMENT_LEAST * BUDGET_UNITS))\n",
+        "",
+        _SPREAD,
+    ),
+    Named(
+        "bounds that nobody knows, from too few records",
+        "protocols/synopsis/pipeline",
+        "settings.any_private and settings.measure_signal(records) < SIGNAL_LEAST",
+        "False",
+        _SPREAD,
+    ),
+    Named(
+        "folds by position",
+        "estimators/folds",
+        "    return Stream(SystemEntropy().bytes(32)).integers(folds, records)\n",
+        "    return np.arange(records) % folds\n",
+        _SEARCH,
+    ),
+    Named(
+        "a score that is not paid for",
+        "estimators/grid_search",
+        "release(exact, self.event, duty=NoiseDuty(charger=self.paid, sampler=ExactSampler()))",
+        "exact",
+        _SEARCH,
+    ),
+    Named(
+        "a price that is asked after the fits",
+        "estimators/grid_search",
+        "session.hold(plan.releases, what=what)",
+        "session.hold(plan.releases[:1], what=what)",
+        _SEARCH,
+    ),
+    Named(
+        "a fit of each candidate that is not in the price",
+        "estimators/grid_search",
+        "for release in fit * (folds - 1)",
+        "for release in fit * (folds - 2)",
+        _SEARCH,
+    ),
+    Named(
+        "fits at a search's expense after its end",
+        "estimators/grid_search",
+        "            if not ledger.is_held(self._account.dataset, self._hold):\n",
+        "            if False:\n",
+        _SEARCH,
+    ),
+    Named(
+        "a search that goes on after a refusal",
+        "estimators/grid_search",
+        'error_score="raise"',
+        "error_score=float('nan')",
+        _SEARCH,
+    ),
+    Named(
+        "an account that is copied",
+        "estimators/account",
+        "    def __sklearn_clone__(self) -> Account:\n        return self\n",
+        "    def __sklearn_clone__(self) -> Account:\n        return Account(self.path, self.dataset + ' copy')\n",
+        _ACCOUNT,
+    ),
+    Named(
+        "an account that starts afresh on another host",
+        "estimators/account",
+        "ledger = Ledger(self.path, create=False)\n        if ledger.identity != self._identity:",
+        "ledger = Ledger(self.path)\n        if False:",
+        _ACCOUNT,
+    ),
+    Named(
+        "fits that are charged to nobody's name",
+        "estimators/account",
+        "OwnSide(ledger=self.path, dataset=self.dataset)",
+        "OwnSide(ledger=self.path)",
+        _ACCOUNT,
+    ),
+    Named(
+        "labels in pickles",
+        "estimators/base",
+        '        state.pop("labels_", None)\n',
+        "",
+        _ESTIMATOR,
+    ),
+    Named(
+        "a weight above the public maximum",
+        "estimators/kmeans",
+        "((weights >= 0) & (weights <= weight_max)).all()",
+        "(weights >= 0).all()",
+        _ESTIMATOR,
+    ),
+    Named(
+        "weights that count in full",
+        "estimators/kmeans",
+        "stream.uniform(len(weights)) < weights / weight_max",
+        "weights > 0",
+        _ESTIMATOR,
+    ),
+    Named(
+        "one table with half the noise",
+        "protocols/guided_sums/alone",
+        "release_answer(agreement, round_, query, self._records, duty=self._duty)",
+        "release_answer(agreement, round_, query, self._records, duty=self._duty) // 2",
+        ("tests/protocols/guided_sums/test_alone.py",),
     ),
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -48,6 +49,11 @@ class Mutant:
         """What it is called: file, line and column, what is around it, operator and new text."""
         scope = self.scope.replace(" ", ".") or "-"
         return f"{self.path}:{self.line}:{self.column} {scope} {self.operator} {self.new!r}"
+
+    def name_place(self, source: bytes) -> str:
+        """Return what a test that notices may name: what is around the mutant, and the names on its line."""
+        line = source.decode().splitlines()[self.line - 1]
+        return " ".join([self.scope, *re.findall(r"[A-Za-z_]\w{3,}", line)])
 
     def apply(self, source: bytes) -> bytes:
         """Return the source with the fault in it."""

@@ -2,7 +2,7 @@
 
 Whoever checks needs nothing but the folder; with the party's ledger, also what the session was charged. What it proves
 is what the signers said. A party's own record proves to others what this party says; the consents, what each other
-party agreed to; the votes, that a quorum signed the same result.
+party agreed to; the votes, that a quorum signed one sealed result, which only parties can open.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _check_files(record: Record, job: Job | None, folder: Path) -> Iterator[Chec
 
 
 def _check_votes(record: Record, job: Job | None) -> Check:
-    what, votes = "a quorum has signed the same result", record.votes
+    what, votes = "a quorum has signed the same sealed result", record.votes
     if votes is None:
         return Check(what=what, outcome="not shown", why="its protocol has no signatures that may be shown")
     keys = [] if job is None else [party.public_key for party in job.parties]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from cloister.crypto import Identity, SeededEntropy, Stream
-from cloister.data import Table, open_table
+from cloister.data import Table, open_points
 from cloister.job import Job
 from cloister.privacy.mechanisms import Noise
 from cloister.privacy.samplers import OnProgress
@@ -18,7 +18,7 @@ from cloister.records import FloatArray, IntArray
 
 ADVERSARY = 2
 SESSIONS_AT_ONCE = 100  # about a second
-_FAR_OUTSIDE = 10.0  # widths of a column: a record that must be clipped
+_FAR_OUTSIDE = 10.0  # widths of a coordinate: a record that must be clipped
 
 
 def make_identities(job: Job) -> tuple[Identity, ...]:
@@ -49,22 +49,20 @@ class KeptNoise:
 
 def find_middle(job: Job) -> FloatArray:
     """Return the middle of a job's domain, in its units, (d,)."""
-    return np.array([(column.low + column.high) / 2 for column in job.columns])
+    return np.array([(axis.low + axis.high) / 2 for axis in job.coordinates])
 
 
 def find_corner(job: Job) -> FloatArray:
     """Return the upper corner of a job's domain, in its units, (d,)."""
-    return np.array([column.high for column in job.columns])
+    return np.array([axis.high for axis in job.coordinates])
 
 
 def find_far_outside(job: Job) -> FloatArray:
     """Return a point far beyond the corner, which a table must clip to it, (d,)."""
-    widths = np.array([column.high - column.low for column in job.columns])
+    widths = np.array([axis.high - axis.low for axis in job.coordinates])
     return find_corner(job) + _FAR_OUTSIDE * widths
 
 
 def make_table(job: Job, rows: FloatArray) -> Table:
     """Return a party's table of these made-up rows."""
-    table = open_table(rows, job.columns, fixed_point=job.protocol.grid)
-    table.check()
-    return table
+    return open_points(rows, job.coordinates, fixed_point=job.protocol.grid)

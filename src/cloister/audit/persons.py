@@ -12,15 +12,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cloister.audit.attack import find_corner, find_middle
+from cloister.audit.attack import find_corner, find_middle, make_table
 from cloister.audit.bounds import Neighbour
+from cloister.columns import Column
 from cloister.crypto import Stream
 from cloister.data.cells import Faults
 from cloister.data.persons import PERSON_KEY_BYTES, choose_records
 from cloister.data.table import Table
 from cloister.job import Job
 from cloister.privacy.units import PersonBudget
-from cloister.records import ArrayRecords, FloatArray, Records
+from cloister.records import Encoding, FloatArray, Records, StoredRecords
 
 CANARY_RECORDS = 100
 _SPELLINGS = ("0", " 0", 0, "0.0", 0.0)  # of the canary's ID
@@ -54,6 +55,13 @@ class JoinedRecords:
         for part in self.parts:
             yield from part.batches()
 
+    def encoded_by(self, encoding: Encoding) -> JoinedRecords:
+        """Return the same records, encoded by this map from the values as they were stored."""
+        assert all(isinstance(part, StoredRecords) for part in self.parts)
+        return JoinedRecords(
+            parts=[part.encoded_by(encoding) for part in self.parts if isinstance(part, StoredRecords)]
+        )
+
 
 def make_persons(job: Job, canary: FloatArray, *, others: int) -> Mapping[Neighbour, tuple[Records, ...]]:
     """Return every party's records that count, on either input, with the same keys.
@@ -76,9 +84,10 @@ def make_persons(job: Job, canary: FloatArray, *, others: int) -> Mapping[Neighb
 
         def choose(rows: FloatArray, key: bytes = key) -> Records:
             source = _lay_out(job, rows, others)
-            table = Table(source, job.columns, fixed_point=job.protocol.grid, batch_rows=_BATCH_ROWS)
-            kept = list(choose_records(table, most=budget.records, key=key).batches())
-            return ArrayRecords(np.concatenate(kept))  # in one piece: it is asked in every run
+            axes = [Column(name=axis.name, low=axis.low, high=axis.high) for axis in job.coordinates]
+            table = Table(source, axes, fixed_point=job.protocol.grid, batch_rows=_BATCH_ROWS)
+            chosen = choose_records(table, most=budget.records, key=key)
+            return make_table(job, source.values[chosen.counts])  # in one piece: it is asked in every run
 
         without = choose(canary[:0])
         both[Neighbour.WITHOUT].append(without)
@@ -103,11 +112,11 @@ class MadeUpRows:
     label, in_memory, read_once, id_column = "made-up persons", True, False, "person"
 
     def __init__(self, values: FloatArray, ids: Sequence[object]) -> None:
-        self._values, self._ids = values, ids
+        self.values, self._ids = values, ids
 
     def read(self, faults: Faults, most_rows: int, id_cells: list[object] | None = None) -> Iterator[FloatArray]:
         """Yield raw values in chunks."""
-        for start in range(0, len(self._values), most_rows):
+        for start in range(0, len(self.values), most_rows):
             if id_cells is not None:
                 id_cells += self._ids[start : start + most_rows]
-            yield self._values[start : start + most_rows]
+            yield self.values[start : start + most_rows]

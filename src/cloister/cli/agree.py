@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cloister.cli.failures import EXIT_DECLINED
+from cloister.cli.ledger_report import format_epsilon, suggest_cap
+from cloister.cli.output import AsJson, print_json
 from cloister.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from cloister.agreement import LedgerOutlook, Terms
+    from cloister.columns import Column
     from cloister.job import Setup
     from cloister.privacy.units import Noisy
     from cloister.protocol import PublicInput
@@ -37,6 +40,7 @@ def join(
         Path | None, typer.Option(metavar="FILE", help="Where the consent goes; default: PARTY.consent beside the job.")
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Agree without being asked.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Show what a job between organisations asks of us, and agree to one run of it. Sends and spends nothing."""
     from cloister.agreement import describe_terms, give_consent, write_consent
@@ -53,8 +57,14 @@ def join(
         raise ConfigError("a party must use its own keys; these are the coordinator's, which has nothing to agree to.")
     setup = load_party_setup(job_file, party, own)
     public: PublicInput = read_public_input(setup)
-    print_terms(describe_terms(setup, party, public, records=records), setup, make_console())
+    terms = describe_terms(setup, party, public, records=records)
     path = find_consent(job_file, party) if out is None else out
+    if as_json:
+        if yes:
+            write_consent(give_consent(held.identity, job, party), path)
+        print_json({"consent": path if yes else None, **list_terms(terms)})
+        return
+    print_terms(terms, setup, make_console())
     if not yes and not typer.confirm(f"\nDo you agree, as {party}, to one run of this job?"):
         typer.echo("Nothing was recorded.")
         raise typer.Exit(EXIT_DECLINED)
@@ -65,6 +75,29 @@ def join(
 def find_consent(job_file: Path, party: str) -> Path:
     """Return where a party's consent is by default: beside the job."""
     return job_file.parent / f"{party}{CONSENT_SUFFIX}"
+
+
+def list_terms(terms: Terms) -> dict[str, object]:
+    """Return what a party is about to agree to, for ``--json``."""
+    job, charges, leakage = terms.job, terms.charges, terms.leakage
+    return {
+        "name": job.name,
+        "digest": job.digest.hex(),
+        "party": terms.party.name,
+        "protocol": terms.runs.protocol.name,
+        "why": terms.why,
+        "coordinator": job.coordinator.identity,
+        "parties": {party.name: party.identity for party in job.parties},
+        "columns": terms.columns,
+        "budget": job.budget,
+        "noise": None if charges is None else charges.placement.who_adds,
+        "learns": [{"role": row.role, "learns": row.learns.value, "what": row.meaning} for row in leakage.rows],
+        "withstands": leakage.claim(_find_epsilon(terms)),
+        "breaks_if": leakage.breaks_if,
+        "flaw": terms.runs.protocol.flaw,
+        "policy": terms.policy,
+        "ledger": terms.ledger,
+    }
 
 
 def print_terms(terms: Terms, setup: Setup, console: Console) -> None:
@@ -107,18 +140,29 @@ def _print_columns(terms: Terms, console: Console) -> None:
 
     from cloister.report.layout import make_table, print_heading, print_line, print_table
 
-    print_heading(console, "Your columns, and the bounds onto which values outside are moved")
+    print_heading(console, "Your columns, and the bounds onto which values outside are moved, or their levels")
     if not terms.columns:
         print_line(console, "None: you hold no records in this job.")
         return
     table = make_table("column", "low", "high")
     for column in terms.columns:
-        table.add_row(Text(column.name), f"{column.low:g}", f"{column.high:g}")
+        table.add_row(Text(column.name), *_describe_bounds(column))
     print_table(console, table)
     if terms.job.data.id is not None:
         print_line(
             console, f"Records are aligned by {terms.job.data.id}: docs/align.md says who learns what from that."
         )
+
+
+def _describe_bounds(column: Column) -> tuple[str, str]:
+    """Return a column's bounds as people write them; of a category, its first and last levels."""
+    from cloister.columns import show_date
+
+    if column.kind == "category":
+        return column.levels[0], f"{column.levels[-1]} ({len(column.levels)} levels)"
+    if column.kind == "date":
+        return show_date(column.low), show_date(column.high)
+    return f"{column.low:g}", f"{column.high:g}"
 
 
 def _print_leakage(terms: Terms, noisy: Noisy, console: Console) -> None:
@@ -186,13 +230,15 @@ def describe_outlook(outlook: LedgerOutlook) -> list[str]:
     there = "" if outlook.exists else ", which would be made"
     lines = [
         f"Ledger: data set {outlook.dataset!r} in {outlook.path}{there}.",
-        f"Spent: epsilon {outlook.before:.4g} before, {outlook.after:.4g} after this job, {promise}.",
+        f"Spent: epsilon {format_epsilon(outlook.before)} before, {format_epsilon(outlook.after)} after this job, "
+        f"{promise}.",
     ]
     for which, cap in (("this data set", outlook.cap), ("all data sets", outlook.cap_of_all)):
         if cap is not None:
             lines.append(f"Cap on {which}: epsilon {cap.epsilon:g} at delta {cap.delta:g} for one {cap.unit.value}.")
     if outlook.cap is None and outlook.cap_of_all is None:
-        lines.append("No cap: jobs add up without limit. Set one: cloister ledger cap")
+        command = suggest_cap(str(outlook.path), outlook, outlook.after, new=not outlook.exists)
+        lines.append(f"No cap: jobs add up without limit. Set one: {command}")
     if outlook.refusal:
         lines.append(f"THE LEDGER WOULD REFUSE THE JOB: {outlook.refusal}")
     return lines

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 import typer
 
 from cloister.cli.agree import JobFile, Keys, Own, Records, describe_outlook, find_consent
+from cloister.cli.output import AsJson, print_json
 from cloister.errors import BudgetError, CloisterError, ConfigError, LedgerError, own_error
 
 if TYPE_CHECKING:
@@ -40,8 +41,9 @@ class _NotTriedError(Exception):
 class Checklist:
     """Tries one thing after the other, and says what became of each; one that needs what failed is left out."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console | None) -> None:
         self._console = console
+        self.said: list[dict[str, str]] = []
         self.first_failure: CloisterError | None = None
 
     def try_out(self, what: str, attempt: Callable[..., tuple[Value, str]], *needed: object) -> Value | None:
@@ -66,7 +68,9 @@ class Checklist:
         return value
 
     def _say(self, outcome: str, what: str, said: str) -> None:
-        self._console.print(f"  {outcome:<7} {what}: {said}", soft_wrap=True)
+        self.said.append({"what": what, "outcome": outcome, "said": said})
+        if self._console is not None:
+            self._console.print(f"  {outcome:<7} {what}: {said}", soft_wrap=True)
 
 
 def check(
@@ -78,17 +82,22 @@ def check(
         str | None, typer.Option(metavar="HOST:PORT", help="Where the coordinator listens; default: the job's address.")
     ] = None,
     records: Records = None,
+    as_json: AsJson = False,
 ) -> None:
     """Try what spends nothing before a job between organisations: files, keys, policy, table, ledger, reach."""
     from cloister.deployment.reach import reach_coordinator
     from cloister.report.layout import make_console
 
-    failure = run_checks(job_file, keys, own, peers, address, records, console=make_console(), reach=reach_coordinator)
+    checklist = Checklist(None if as_json else make_console())
+    failure = run_checks(checklist, job_file, keys, own, peers, address, records, reach=reach_coordinator)
+    if as_json:
+        print_json({"ok": failure is None, "checks": checklist.said})
     if failure is not None:
         raise typer.Exit(failure.exit_code)
 
 
 def run_checks(
+    checklist: Checklist,
     job_file: Path,
     keys: str,
     own: Path | None,
@@ -96,13 +105,11 @@ def run_checks(
     address: str | None,
     records: int | None,
     *,
-    console: Console,
     reach: Reach | None,
 ) -> CloisterError | None:
     """Try everything; return the first failure."""
     from cloister.job import COORDINATOR
 
-    checklist = Checklist(console)
     job = checklist.try_out("job", _read_job, job_file)
     held = checklist.try_out("keys", _read_keys, keys)
     role = checklist.try_out("our place in the job", _find_place, job, held)
@@ -173,6 +180,7 @@ def _agree(records: int | None, setup: Setup, role: str, public: PublicInput) ->
 
 
 def _open_table(setup: Setup, role: str) -> tuple[bool, str]:
+    from cloister.cli.progress import describe_changes
     from cloister.report.layout import format_quantity
     from cloister.sessions.tables import open_own_table
 
@@ -181,10 +189,8 @@ def _open_table(setup: Setup, role: str) -> tuple[bool, str]:
     if table is None:
         return True, "we hold no records in this job"
     found = table.check()
-    columns = setup.job.find_columns(party)
-    clipped = [f"{one.name} {count}" for one, count in zip(columns, found.clipped, strict=True) if count]
-    outside = f"; values outside the bounds, to be moved onto them: {', '.join(clipped)}" if clipped else ""
-    return True, f"{format_quantity(found.records, 'record')}, for your eyes only{outside}"
+    changes = describe_changes(setup.job.find_columns(party), found)
+    return True, "; ".join([f"{format_quantity(found.records, 'record')}, for your eyes only", *changes])
 
 
 def _look_at_ledger(terms: Terms) -> tuple[bool, str]:
@@ -197,7 +203,7 @@ def _look_at_ledger(terms: Terms) -> tuple[bool, str]:
         raise LedgerError(
             f"a ledger must be made at {terms.ledger.path}, and {folder} cannot be written to. Name another."
         )
-    head = f" Head: {terms.ledger.head}" if terms.ledger.head else ""
+    head = f" (head: {terms.ledger.head})" if terms.ledger.head else ""
     return True, " ".join(describe_outlook(terms.ledger)).removeprefix("Ledger: ") + head
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import io
 import multiprocessing
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from cloister.cli.network import Deadline, JobFile, Quiet, read_address
+from cloister.cli.network import Deadline, JobFile, Quiet
+from cloister.cli.output import AsJson
+from cloister.cli.run import read_contract, tell_result
 from cloister.errors import ConfigError, TooFewPartiesError
 
 if TYPE_CHECKING:
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
     from cloister.report import Result
 
 _ENDED_WELL = "finished"
-TABLE_FILE = "clients.csv"
 
 
 class Hosting(NamedTuple):
@@ -67,12 +69,13 @@ def clients(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier result.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Agree to every run of this job, for all clients.")] = False,
     quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> None:
     """Take part for many clients at once; whoever runs this holds all their tables, and must be trusted by them."""
+    from cloister.deployment.joining import read_address
     from cloister.jobfile import load_job
     from cloister.report.folder import check_destination, write_result
     from cloister.report.layout import make_console
-    from cloister.report.text import print_report
 
     if not yes:
         raise ConfigError("whoever hosts clients must agree for each of them; --yes was not given. Add it.")
@@ -86,20 +89,26 @@ def clients(
         for share in (tuple(found[i::processes]) for i in range(processes))
         if share
     ]
-    console = make_console()
+    console = make_console(stderr=as_json)
     rows, result = _host_all(tasks)
     ended = Counter(row.outcome for row in rows)
     for outcome, count in ended.most_common():
         console.print(f"{count:,} of {len(found):,} clients: {outcome}", soft_wrap=True)
     if result is None:
         raise TooFewPartiesError("some client must finish for there to be a result; none did. What was charged stays.")
-    write_result(result, folder, overwrite=overwrite)
-    with (folder / TABLE_FILE).open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(Row._fields)
-        writer.writerows(sorted(rows))
-    if not quiet:
-        print_report(result, console, folder=folder.resolve())
+    contract = read_contract(job_file)
+    write_result(result, folder, overwrite=overwrite, contract=contract, clients=_write_rows(rows))
+    if as_json or not quiet:
+        tell_result(result, folder.resolve(), {}, quiet=quiet, as_json=as_json)
+
+
+def _write_rows(rows: Sequence[Row]) -> bytes:
+    """Return clients.csv."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text)
+    writer.writerow(Row._fields)
+    writer.writerows(sorted(rows))
+    return text.getvalue().encode()
 
 
 def _find_clients(keys: Path, data: Path) -> list[tuple[str, Path, Path]]:

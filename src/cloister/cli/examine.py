@@ -10,7 +10,7 @@ import typer
 
 from cloister.cli.failures import EXIT_REFUTED
 from cloister.cli.job_files import read_setup
-from cloister.cli.progress import show_progress
+from cloister.cli.output import AsJson, print_json
 from cloister.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -33,21 +33,20 @@ def plan(
         str | None, typer.Option(metavar="E,E,...", help="Compare with these; default: 0.1,0.25,0.5,1,2.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Coarser, but ready in a few seconds.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the plan as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Forecast what a job would do, cost and find. Reads no table and spends nothing."""
     from cloister.planning import plan as make_plan
     from cloister.planning import print_plan
     from cloister.report.layout import make_console
+    from cloister.report.progress import show_progress
 
     setup = read_setup(job_file)
     epsilons = None if epsilon is None else _read_epsilons(epsilon)
     with show_progress(make_console(stderr=True)) as show:
         made = make_plan(setup, records=records, epsilons=epsilons, quick=quick, on_progress=_show_late(show))
     if as_json:
-        import msgspec
-
-        typer.echo(msgspec.json.format(msgspec.json.encode(made), indent=2).decode())
+        print_json(made)
     else:
         print_plan(made, make_console())
 
@@ -79,7 +78,7 @@ def audit(
     long: Annotated[bool, typer.Option("--long", help=f"{_LONG_RUNS:,} sessions: hours for a large job.")] = False,
     seed: Annotated[int, typer.Option(help="A different seed draws a different sample.")] = 0,
     confidence: Annotated[float, typer.Option(help="The probability that the printed bound holds.")] = 1 - 1e-6,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Run the job's whole protocol on made-up neighbouring tables and print a lower bound on its epsilon.
 
@@ -91,6 +90,7 @@ def audit(
     from cloister.exposure import compare_everything
     from cloister.protocol import prepare_audit
     from cloister.report.layout import make_console
+    from cloister.report.progress import show_progress
     from cloister.runtime import Progress
 
     setup = read_setup(job_file)
@@ -111,7 +111,7 @@ def audit(
 
         told = {"violates": report.violates, "flaw": prepared.flaw, **msgspec.to_builtins(report)}
         told["whole_view"] = None if rest is None else {"violates": rest.violates, **msgspec.to_builtins(rest)}
-        typer.echo(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
+        print_json(told)
     else:
         if prepared.flaw:
             typer.echo(f"The claim is provably false, whatever these runs show. {prepared.flaw}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import re
 from dataclasses import replace
@@ -14,11 +13,11 @@ import typer
 from cloister.errors import ConfigError
 
 if TYPE_CHECKING:
+    from cloister.cli.drafting import Draft
     from cloister.job import Setup
     from cloister.jobfile.template import TemplateParty
 
 _ODD = re.compile(r"[^\w.-]+")
-_MOST_HEADER_BYTES = 1 << 20
 
 OwnFiles = Annotated[
     list[str] | None,
@@ -35,7 +34,9 @@ def read_setup(job_file: Path, own: list[str] | None = None, *, seed: int | None
 
 
 def init(
-    table: Annotated[Path, typer.Argument(metavar="TABLE", help="A CSV or TSV file.", show_default=False)],
+    table: Annotated[
+        Path, typer.Argument(metavar="TABLE", help="Your table: CSV, Parquet or Arrow.", show_default=False)
+    ],
     out: Annotated[Path, typer.Option(help="The job file to write.")] = Path("job.toml"),
     k: Annotated[int, typer.Option("-k", min=1, help="The number of clusters.")] = 3,
     party: Annotated[
@@ -51,30 +52,61 @@ def init(
     address: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Between organisations: where the coordinator listens.")
     ] = None,
+    vertical: Annotated[
+        bool, typer.Option("--vertical", help="The parties hold different columns of the same records.")
+    ] = False,
+    id_column: Annotated[
+        str | None, typer.Option("--id", metavar="COLUMN", help="With --vertical: the column of record IDs.")
+    ] = None,
+    levels: Annotated[
+        bool,
+        typer.Option("--levels", help="Propose, as comments, values of text columns that at least 20 rows have."),
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing job file.")] = False,
 ) -> None:
-    """Write a commented job file with the table's columns. Reads the header line and nothing else."""
-    from cloister.jobfile.template import TemplateParty, render_template
+    """Write a commented job file with the table's columns and their kinds.
 
-    columns = read_header(table)
+    Kinds are guessed from the cells of TABLE; of other tables the header is read and nothing else. No value is written
+    unless --levels asks for some, and bounds never are.
+    """
+    from cloister.cli.drafting import draft_columns, draft_parties
+    from cloister.jobfile.template import render_template
+
+    if vertical is (id_column is None):
+        raise ConfigError("--vertical and --id must be given together; got one of them. Write: --vertical --id COLUMN")
     if out.exists() and (out.is_dir() or not force):
         what_to_do = "Choose another name." if out.is_dir() else "Choose another with --out, or use --force."
         raise ConfigError(f"the job file must be new; got {out}, which exists. {what_to_do}")
-    if pub or coordinator is not None:
+    pairs = [_split_pair(text, "--party", "harbour=harbour.csv") for text in party or []]
+    between = bool(pub) or coordinator is not None
+    if not between and not any(file.resolve() == table.resolve() for _, file in pairs):
+        pairs.insert(0, (_name_party(table), table))
+    draft = draft_columns(table, pairs, id_column=id_column, propose_levels=levels)
+    if between:
         parties, hub = _read_people(pub or [], coordinator, party or [])
     else:
-        pairs = [_split_pair(text, "--party", "harbour=harbour.csv") for text in party or []]
-        if not any(file.resolve() == table.resolve() for _, file in pairs):
-            pairs.insert(0, (_name_party(table), table))
-        parties, hub = [TemplateParty(name=name, data=_find_relative(file, out)) for name, file in pairs], None
+        drafted = draft_parties(draft, pairs)
+        parties = [replace(one, data=_find_relative(file, out)) for one, (_, file) in zip(drafted, pairs, strict=True)]
+        hub = None
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", out.resolve().parent.name).strip("-")[:64] or "job"
-    text = render_template(name=name, k=k, columns=columns, parties=parties, coordinator=hub, address=address)
+    text = render_template(
+        name=name, k=k, columns=draft.columns, parties=parties, coordinator=hub, address=address, id_column=id_column
+    )
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"the job file must be writable; got {out}: {error.strerror}. Choose another.") from None
-    typer.echo(f"Wrote {out}: {len(columns)} columns, {len(parties)} parties. Only the header of {table} was read.")
-    typer.echo("Now fill in low and high for each column: public bounds are never taken from the data.")
+    _report_draft(draft, table, out, parties, hub=hub)
+
+
+def _report_draft(draft: Draft, table: Path, out: Path, parties: list[TemplateParty], *, hub: str | None) -> None:
+    """Say what was written, which problems there are, and what comes next."""
+    used = sum(not column.left_out for column in draft.columns)
+    typer.echo(f"Wrote {out}: {used} columns, {len(parties)} parties. Only the header of other tables was read.")
+    typer.echo(f"Kinds are guesses from the cells of {table}: check the file before you share it.")
+    for line in draft.problems:
+        typer.echo(f"  {line}")
+    typer.echo("Now fill in the bounds of each column: public bounds are never taken from the data.")
     if len(parties) < 2:
         typer.echo("Also name a second party where the file says so.")
     then = f"each party: cloister join {out} --keys NAME --own FILE" if hub else f"cloister run {out}"
@@ -95,66 +127,6 @@ def _read_people(pub: list[Path], coordinator: Path | None, party: list[str]) ->
     return [TemplateParty(name=one.name, identity=one.fingerprint) for one in people], load_public(
         coordinator
     ).fingerprint
-
-
-def read_header(path: Path) -> tuple[str, ...]:
-    """Read the column names of a CSV (or, with tabs, TSV) file, and not one byte more: the rest are records.
-
-    Raises
-    ------
-    ConfigError
-        If the first line is not a header. Its cells are not shown, because they may be a record.
-    """
-    if path.suffix.lower() not in (".csv", ".tsv"):
-        raise ConfigError(f"the table must be a .csv or .tsv file; got {path}. Write the job by hand for others.")
-    try:
-        # Without a buffer, readline reads byte by byte and stops at the end of the line.
-        with path.open("rb", buffering=0) as file:
-            raw = file.readline(_MOST_HEADER_BYTES)
-    except OSError as error:
-        raise ConfigError(f"the table must be readable; got {path}: {error.strerror}. Check the path.") from None
-    try:
-        line = raw.decode("utf-8-sig").rstrip("\r\n")
-        cells = next(csv.reader([line], delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True), [])
-    except (UnicodeDecodeError, csv.Error):
-        raise ConfigError(
-            f"the first line of {path} must be a header in UTF-8 with closed quotes; it is not. Correct it."
-        ) from None
-    names = tuple(cell.strip() for cell in cells)
-    _check_names(path, names, line)
-    return names
-
-
-def _check_names(path: Path, names: tuple[str, ...], line: str) -> None:
-    """Refuse a first line that cannot be a header; the message has counts only."""
-    numbers = sum(_is_number(name) for name in names)
-    if numbers:
-        raise ConfigError(
-            f"the first line of {path} must be a header; {numbers} of its {len(names)} cells are numbers, "
-            "so it may be a record. Add a line with the columns' names."
-        )
-    unusable = sum(not name or not name.isprintable() or len(name) > 200 for name in names)
-    if not names:
-        raise ConfigError(f"{path} must start with a line of column names; the file is empty. Add one.")
-    if unusable:
-        raise ConfigError(
-            f"the first line of {path} must name every column; {unusable} of {len(names)} names are empty, "
-            "too long or not printable. Correct the header."
-        )
-    if len(set(names)) < len(names):
-        raise ConfigError(
-            f"the columns of {path} must have different names; {len(names) - len(set(names))} repeat one. Rename them."
-        )
-    if len(names) == 1 and any(sign in line for sign in ";\t|"):
-        raise ConfigError(f"the columns of {path} must be separated by commas; something else was found. Convert it.")
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
 
 
 def _split_pair(text: str, option: str, example: str) -> tuple[str, Path]:

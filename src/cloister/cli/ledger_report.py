@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from rich.console import Console
 from rich.text import Text
@@ -13,6 +15,7 @@ from cloister.errors import CloisterError
 
 if TYPE_CHECKING:
     from cloister.privacy.ledger import LedgerSession, Statement
+    from cloister.privacy.units import Unit
 
 _MOST_PARTIES = 20
 
@@ -32,18 +35,26 @@ def print_statements(ledgers: Mapping[str, LedgerSession], console: Console) -> 
         print_line(console, f"and {len(ledgers) - _MOST_PARTIES} more parties: cloister ledger show")
 
 
+def take_statements(ledgers: Mapping[str, LedgerSession]) -> dict[str, Statement]:
+    """Return what a run did to each party's ledger, for ``--json``; closes them."""
+    states = {party: session.state() for party, session in ledgers.items()}
+    for session in ledgers.values():
+        session.ledger.close()
+    return states
+
+
 @contextmanager
 def tell_if_stopped(
-    ledgers: Mapping[str, LedgerSession], errors: Console, *, also_nothing: bool = False
+    ledgers: Mapping[str, LedgerSession], errors: Console, *, also_nothing: bool = False, goes_on: bool = False
 ) -> Iterator[None]:
     """Say what was spent if the block ends with an error or is interrupted: it stays spent.
 
-    With ``also_nothing``, whoever interrupts it is told so, too, if that is nothing.
+    With ``also_nothing``, nothing is said, too; ``goes_on`` is for a run that an earlier process had begun, and may
+    have been charged for.
     """
     try:
         yield
     except BaseException as error:
-        also_nothing = also_nothing and isinstance(error, KeyboardInterrupt)
         for party, session in ledgers.items():
             try:
                 spent, state = session.spent(), session.state()
@@ -59,8 +70,10 @@ def tell_if_stopped(
                 )
             elif also_nothing:
                 errors.print(f"cloister: {party} has been charged nothing by this run.", soft_wrap=True)
-        if also_nothing and not ledgers:
-            errors.print("cloister: no ledger has been charged by this run.", soft_wrap=True)
+        if also_nothing and not ledgers and isinstance(error, KeyboardInterrupt):
+            told = "what this run was charged before, if anything, is in the ledger: cloister ledger show PARTY"
+            nothing = "no ledger has been charged by this run."
+            errors.print(f"cloister: {told if goes_on else nothing}", soft_wrap=True)
         raise
 
 
@@ -72,19 +85,55 @@ def _describe(party: str, state: Statement) -> Iterator[str]:
     if state.seeded:
         yield f"  Made with a seed, so not private: nothing was charged. {_describe_spent(state)}"
     else:
-        yield f"  {_describe_spent(state)} Running again makes it {state.again:.4g}."
+        again = "" if math.isinf(state.again) else f" Running again makes it {format_epsilon(state.again)}."
+        yield f"  {_describe_spent(state)}{again}"
     caps = [("this data set", state.cap), ("all data sets", state.cap_of_all)]
     for which, limit in caps:
         if limit is not None:
             yield f"  Cap on {which}: epsilon {limit.epsilon:g} at delta {limit.delta:g} for one {limit.unit.value}."
     if not any(limit for _, limit in caps):
-        name = party if state.path == default_ledger(party) else state.path
-        yield f"  No cap: jobs add up without limit. Set one: cloister ledger cap {name}"
+        name = party if state.path == default_ledger(party) else str(state.path)
+        yield f"  No cap: jobs add up without limit. Set one: {suggest_cap(name, state, state.after)}"
     if state.dataset == UNDECLARED:
         yield '  All tables without a name of their own count together. Name one beside its data: dataset = "NAME"'
     yield from (f"  {warning}" for warning in state.warnings)
 
 
+class Account(Protocol):
+    """What a command that sets a cap needs to know."""
+
+    @property
+    def dataset(self) -> str | None:
+        """Which data set; None: all of the ledger together."""
+
+    @property
+    def unit(self) -> Unit:
+        """Whose presence is hidden."""
+
+    @property
+    def delta(self) -> float:
+        """What an epsilon is for."""
+
+
+def suggest_cap(name: str, account: Account, spent: float, *, new: bool = False) -> str:
+    """Return a command that can be pasted: it allows twice what is spent, or epsilon 1 where nothing is."""
+    epsilon = f"{2 * spent:.2g}" if 0 < spent < math.inf else "1"
+    words = ["cloister", "ledger", "cap", name]
+    words += [] if account.dataset is None else ["--dataset", account.dataset]
+    words += ["--epsilon", epsilon, "--delta", f"{account.delta:g}"]
+    words += [] if account.unit.value == "record" else ["--unit", account.unit.value]
+    return shlex.join([*words, "--reason", "WHY", *(["--new"] if new else [])])
+
+
 def _describe_spent(state: Statement) -> str:
-    promise = f"at delta {state.delta:g} for one {state.unit.value}"
-    return f"Spent: epsilon {state.before:.4g} before, {state.after:.4g} now, {promise}."
+    promise = f"at delta {state.delta:.3g} for one {state.unit.value}"
+    if math.isinf(state.after):
+        return f"Spent: no bound holds {promise} (epsilon infinite)."
+    return f"Spent: epsilon {format_epsilon(state.before)} before, {format_epsilon(state.after)} now, {promise}."
+
+
+def format_epsilon(epsilon: float) -> str:
+    """Write what was spent with four digits, never as less than it is."""
+    from cloister.privacy.units import write_bound
+
+    return write_bound(epsilon, 4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from cloister.cli.progress import PlainLines, name_some
+from cloister.cli.ledger_report import format_epsilon
+from cloister.report.progress import PlainLines, name_some
 
 if TYPE_CHECKING:
     from cloister.deployment.watch import Board, Peer, Watch
@@ -49,7 +51,7 @@ class RunView:
         from cloister.deployment.watch import Limiter
 
         self._board, self._job, self._console = watch.board, job, console
-        self._lines = PlainLines(console)
+        self._lines = PlainLines(partial(console.print, soft_wrap=True))
         self._limiter = Limiter()
         self._ledger, self._why = "", "never told"
         self.is_charged = self._is_over = False
@@ -57,9 +59,8 @@ class RunView:
     def note_ledger(self, session: LedgerSession) -> None:
         """Take note of what our ledger holds before the job."""
         state = session.state()
-        self._ledger = (
-            "none is charged: seeded" if state.seeded else f"epsilon {state.before:.4g} spent before this job"
-        )
+        spent = f"epsilon {format_epsilon(state.before)} spent before this job"
+        self._ledger = "none is charged: seeded" if state.seeded else spent
 
     def observe(self, event: Event) -> None:
         """Print what the operator should know at once; without a terminal, all that happens."""

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cloister.cli.ledger_report import print_statements, tell_if_stopped
+from cloister.cli.ledger_report import tell_if_stopped
 from cloister.cli.live import show_run
+from cloister.cli.output import AsJson, print_json
 from cloister.cli.progress import report_clipped
-from cloister.cli.run import draw
-from cloister.errors import ConfigError, PolicyError
+from cloister.cli.run import draw, read_contract, tell_result
+from cloister.errors import ConfigError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from cloister.deployment import End
-    from cloister.job import Job, Setup
+    from cloister.deployment.coordinator_run import CoordinatorRun
+    from cloister.deployment.record import RunRecord
     from cloister.privacy.ledger import LedgerSession
     from cloister.report import Result
     from cloister.report.folder import Sign
     from cloister.report.labels import PartyLabels
-    from cloister.runtime.remote.hub import Deadlines
 
 JobFile = Annotated[Path, typer.Argument(metavar="JOB.TOML", help="The job file.", show_default=False)]
 Keys = Annotated[str, typer.Option(help="Our keys: NAME.key, or the name of keys in the default folder.")]
@@ -70,9 +69,11 @@ def serve(
     log: Log = None,
     metrics: Metrics = None,
     quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> None:
     """Coordinate a job between organisations: listens on one port, holds no table and gets no result."""
     from cloister.deployment import serve as serve_job
+    from cloister.deployment.joining import open_end, read_address
     from cloister.deployment.record import check_record_place, describe_run, write_record
     from cloister.deployment.watch import Watch, open_log
     from cloister.job import COORDINATOR, Setup
@@ -83,26 +84,35 @@ def serve(
 
     job, errors = load_job(job_file), make_console(stderr=True)
     place = Path(f"run-{job.name}.json") if record is None else record
-    check_record_place(place)
-    role, end = _make_end(job, keys, peers, Deadlines(start_s=start_deadline, step_s=deadline), hosts=hosts or ())
+    role, end = open_end(job, keys, peers, Deadlines(start_s=start_deadline, step_s=deadline), hosts=hosts or ())
     if role != COORDINATOR:
         raise ConfigError(f"the coordinator must use its own keys; these are those of {role}. Run: cloister party")
+    check_record_place(place, goes_on=end.has_begun(role) and not anew)
 
     def tell_port(port: int) -> None:
-        make_console().print(f"Listening on port {port} for {len(job.parties)} parties.", soft_wrap=True)
+        make_console(stderr=as_json).print(f"Listening on port {port} for {len(job.parties)} parties.", soft_wrap=True)
+
+    kept: list[RunRecord] = []
+
+    def keep(course: CoordinatorRun) -> None:
+        kept.append(describe_run(course))
+        write_record(kept[0], place)
 
     watch = Watch.make(job, COORDINATOR, listen=metrics, on_metrics=partial(_tell_metrics, errors))
     with hear_handshakes(watch.observe), open_log(log), show_run(watch, job, errors, quiet=quiet, log=log):
-        course = serve_job(
+        serve_job(
             Setup(job=job, folder=job_file.parent),
             end,
-            listen=listen or _listen_everywhere(job),
+            listen=listen or _listen_everywhere(read_address(job)),
             anew=anew,
             on_listening=tell_port,
+            keep=keep,
             watch=watch,
         )
-    write_record(describe_run(course), place)
-    make_console().print(f"Written: {place}", soft_wrap=True)
+    if as_json:
+        print_json({"record": place, "run": kept[0]})
+    else:
+        make_console().print(f"Written: {place}", soft_wrap=True)
 
 
 def party(
@@ -127,35 +137,39 @@ def party(
     log: Log = None,
     metrics: Metrics = None,
     quiet: Quiet = False,
+    as_json: AsJson = False,
 ) -> None:
     """Take part in a job between organisations: calls the coordinator, and is never called."""
     from cloister.agreement import OwnConsent
     from cloister.cli.agree import find_consent
     from cloister.deployment import take_part
+    from cloister.deployment.joining import open_end, read_address, read_own_setup
     from cloister.deployment.watch import Watch, open_log
     from cloister.jobfile import load_job
     from cloister.report.folder import add_picture, check_destination, write_result
     from cloister.report.layout import make_console
-    from cloister.report.text import print_report
+    from cloister.runtime.remote.grpc_log import hear_handshakes
     from cloister.runtime.remote.hub import Deadlines
 
     job, errors = load_job(job_file), make_console(stderr=True)
-    role, end = _make_end(job, keys, peers, Deadlines(step_s=deadline), own)
-    setup = _read_own_setup(job_file, job, role, own)
+    role, end = open_end(job, keys, peers, Deadlines(step_s=deadline), own)
+    setup = read_own_setup(job_file, job, role, own)
     path = consent or find_consent(job_file, role)
     agreed = None if yes else OwnConsent(path=path, identity=end.identity, job=job, party=role)
     folder = Path(f"result-{job.name}") if out is None else out
     check_destination(folder, overwrite=overwrite)
     ledgers: dict[str, LedgerSession] = {}
     granted: list[PartyLabels] = []
+    contract = read_contract(job_file)
 
     def keep(result: Result, labels: PartyLabels | None, sign: Sign | None) -> None:
         granted.extend([] if labels is None else [labels])
-        write_result(result, folder, overwrite=overwrite, labels=granted, sign=sign)
+        write_result(result, folder, overwrite=overwrite, contract=contract, labels=granted, sign=sign)
 
     watch = Watch.make(job, role, listen=metrics, on_metrics=partial(_tell_metrics, errors))
-    telling = tell_if_stopped(ledgers, errors, also_nothing=True)
-    with open_log(log), telling, show_run(watch, job, errors, quiet=quiet, log=log) as view:
+    telling = tell_if_stopped(ledgers, errors, also_nothing=True, goes_on=end.has_begun(role) and not anew)
+    showing = show_run(watch, job, errors, quiet=quiet, log=log)
+    with hear_handshakes(), open_log(log), telling, showing as view:
 
         def note_ledger(name: str, ledger: LedgerSession) -> None:
             ledgers[name] = ledger
@@ -174,78 +188,19 @@ def party(
             on_ledger=note_ledger,
             watch=watch,
         )
-    if quiet:
-        make_console().print(str(folder.resolve()), soft_wrap=True)
-        return
-    picture = draw(result, None, errors)
+    picture = None if quiet else draw(result, None, errors)
     if picture is not None:
         add_picture(folder, picture)
-    print_report(result, make_console(), folder=folder.resolve())
-    print_statements(ledgers, make_console())
-    for labels in granted:
-        errors.print(f"cloister: {labels.file_name} is as private as the records of {role}.", soft_wrap=True)
+    tell_result(result, folder.resolve(), ledgers, quiet=quiet, as_json=as_json)
+    if not quiet:
+        for labels in granted:
+            errors.print(f"cloister: {labels.file_name} is as private as the records of {role}.", soft_wrap=True)
 
 
 def _tell_metrics(errors: Console, port: int) -> None:
     errors.print(f"cloister: /metrics and /health are served on port {port}.", soft_wrap=True)
 
 
-def _make_end(
-    job: Job,
-    keys: str,
-    peers: list[Path] | None,
-    deadlines: Deadlines,
-    own_side: Path | None = None,
-    hosts: Sequence[Path] = (),
-) -> tuple[str, End]:
-    """Read our keys, the others' public files and what our policy revokes; return who we are, and what we hold."""
-    from cloister.credentials import find_keys, find_public_files, load_keys
-    from cloister.credentials.directory import list_public_files
-    from cloister.deployment.keys import find_role, list_peers, make_end
-    from cloister.job import COORDINATOR, OwnSide, find_policy
-    from cloister.jobfile import load_own_side, load_policy
-
-    path = find_keys(keys)
-    own = load_keys(path)
-    role = find_role(job, own)
-    found = find_public_files(list_peers(job, role), peers or [path.parent], may_miss=bool(hosts))
-    hosting = list_public_files(hosts)
-    policy = find_policy(OwnSide() if own_side is None else load_own_side(own_side))
-    revoked = () if policy is None else load_policy(policy).revoked
-    if role == COORDINATOR and (gone := [party.name for party in job.parties if party.identity in revoked]):
-        raise PolicyError(
-            f"{policy}: the coordinator's own policy must not revoke the job's parties; it revokes {', '.join(gone)}. "
-            "Ask them for a job with their new identities."
-        )
-    return role, make_end(job, own, found, deadlines=deadlines, revoked=revoked, hosts=hosting)
-
-
-def _read_own_setup(job_file: Path, job: Job, role: str, own: Path | None) -> Setup:
-    """Read our own side, which our policy allows to take part."""
-    from cloister.job import COORDINATOR
-    from cloister.jobfile import load_party_setup
-
-    if role == COORDINATOR:
-        raise ConfigError("a party must use its own keys; these are the coordinator's. Run: cloister serve")
-    holds = next(job.find_columns(one) for one in job.parties if one.name == role)
-    if own is None and holds:
-        raise ConfigError(
-            f'party {role!r} must say where its table is; it did not. Write data = "..." to a file and name it: '
-            "--own own.toml"
-        )
-    return load_party_setup(job_file, role, own)
-
-
-def read_address(job: Job) -> str:
-    """Return where the job says that the coordinator listens."""
-    if job.coordinator.address is None:
-        raise ConfigError(
-            'the job must say where the coordinator listens; it does not. Write address = "host:port" in '
-            "[coordinator], or give --address HOST:PORT."
-        )
-    return job.coordinator.address
-
-
-def _listen_everywhere(job: Job) -> str:
+def _listen_everywhere(address: str) -> str:
     """Return the job's port, on all of this machine's addresses."""
-    return f"[::]:{read_address(job).rpartition(':')[2]}"
+    return f"[::]:{address.rpartition(':')[2]}"

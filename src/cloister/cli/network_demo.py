@@ -8,15 +8,13 @@ import tempfile
 from pathlib import Path
 from typing import IO
 
-import typer
-
 from cloister.errors import TooFewPartiesError
 
 _LISTENING = "Listening on port "
 _END_S = 10.0
 
 
-def demo_network(job_file: Path, out: Path) -> None:
+def demo_network(job_file: Path, out: Path, *, as_json: bool = False) -> None:
     """Run the clinics: a coordinator and three parties, each with its own table, keys and folder.
 
     Parameters
@@ -25,13 +23,19 @@ def demo_network(job_file: Path, out: Path) -> None:
         The sample's job, whose tables lie beside it.
     out
         The folder for the first clinic's result; all find the same.
+    as_json
+        Print that result as JSON.
     """
+    from cloister.report.layout import make_console
+
     with tempfile.TemporaryDirectory(prefix="cloister-demo-") as name:
         folder = Path(name)
         names = prepare_clinics(job_file, folder)
-        typer.echo(f"{len(names)} clinics ({', '.join(names)}) and a coordinator, each a process with keys of its own.")
-        typer.echo("They talk through one port of this machine, over TLS. Each clinic reads its own table only.")
-        _run(folder, names, out)
+        console = make_console(stderr=as_json)
+        clinics = f"{len(names)} clinics ({', '.join(names)}) and a coordinator, each a process with keys of its own."
+        console.print(clinics)
+        console.print("They talk through one port of this machine, over TLS. Each clinic reads its own table only.")
+        _run(folder, names, out, *(["--json"] if as_json else []))
 
 
 def prepare_clinics(job_file: Path, folder: Path) -> list[str]:
@@ -52,7 +56,7 @@ def prepare_clinics(job_file: Path, folder: Path) -> list[str]:
     return names
 
 
-def _run(folder: Path, names: list[str], out: Path) -> None:
+def _run(folder: Path, names: list[str], out: Path, *more: str) -> None:
     serving = _start(folder, "serve", "coordinator", "--listen", "127.0.0.1:0", "--quiet", stdout=subprocess.PIPE)
     assert serving.stdout is not None
     started = [serving]
@@ -62,7 +66,7 @@ def _run(folder: Path, names: list[str], out: Path) -> None:
         for name in names[1:]:
             own = ("--own", f"{name}.toml", "--out", f"result-{name}", "--quiet", "--yes")
             started.append(_start(folder, "party", name, *address, *own, stdout=subprocess.DEVNULL))
-        first = ("--own", f"{names[0]}.toml", "--out", str(out.resolve()), "--overwrite", "--yes")
+        first = ("--own", f"{names[0]}.toml", "--out", str(out.resolve()), "--overwrite", "--yes", *more)
         started.append(_start(folder, "party", names[0], *address, *first))
         codes = [process.wait() for process in reversed(started)]
         if any(codes):

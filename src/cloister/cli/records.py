@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+import csv
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
 from cloister.cli.job_files import OwnFiles, read_setup
-from cloister.cli.progress import report_clipped, show_progress
+from cloister.cli.output import AsJson, print_json
+from cloister.cli.progress import list_outside, report_clipped
 from cloister.errors import ConfigError
 
 if TYPE_CHECKING:
     from cloister.job import Setup
     from cloister.report import Result
-    from cloister.report.labels import Prediction
     from cloister.sessions import Aligned
 
 
@@ -56,6 +58,7 @@ def align(
     seed: Annotated[int | None, typer.Option(help="Makes the run reproducible, but its keys no longer secret.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace earlier alignments.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only the files' names.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Privately align records by their IDs: all parties run in this process and exchange the real messages.
 
@@ -63,6 +66,7 @@ def align(
     """
     from cloister.protocols.align.terms import Mode, NormalForm
     from cloister.report.layout import make_console
+    from cloister.report.progress import show_progress
     from cloister.sessions import align_job
     from cloister.sessions.alignment import save_alignment
 
@@ -79,6 +83,11 @@ def align(
         aligned = align_job(setup, id_column, mode=Mode(mode.value), form=chosen, on_progress=on_progress)
     for name, path in files.items():
         save_alignment(aligned.alignments[name], path, overwrite=overwrite)
+    if as_json:
+        assert aligned.run is not None  # nothing was read from earlier files
+        found = aligned.run.result
+        print_json({"mode": found.mode.value, "ids": found.count, "digest": aligned.digest, "files": files})
+        return
     if quiet:
         for path in files.values():
             typer.echo(path)
@@ -125,8 +134,18 @@ def predict(
         Path | None,
         typer.Option(help="The CSV file to write; default: standard output. With --job, a folder: labels-NAME."),
     ] = None,
+    decimal: Annotated[
+        str | None, typer.Option(metavar="SIGN", help="What stands before decimals in TABLE: a point or a comma.")
+    ] = None,
+    id_column: Annotated[
+        str | None, typer.Option("--id", metavar="COLUMN", help="Keep this column beside the label, not the row.")
+    ] = None,
+    append: Annotated[
+        bool, typer.Option("--append", help="Write the whole table, with the label as its last column.")
+    ] = False,
     own: OwnFiles = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Label rows: writes a CSV with the row (from 1) and its cluster. Runs locally; nothing is sent.
 
@@ -136,19 +155,26 @@ def predict(
     if (table is None) == (job_file is None):
         got = "neither" if table is None else "both"
         raise ConfigError(f"either TABLE or --job must be given; got {got}. See cloister predict --help.")
+    if append + (id_column is not None) + (job_file is not None) > 1:
+        raise ConfigError("--id, --append and --job each say what is written; got more than one. Leave one.")
+    if as_json and table is not None and out is None:
+        raise ConfigError("--json says what was written to --out; it was not given. Give it, or leave out --json.")
     from cloister.report import read_result
 
     result = read_result(result_folder)
     if job_file is not None:
-        _label_at_parties(result, read_setup(job_file, own), out, overwrite=overwrite)
+        _label_at_parties(result, read_setup(job_file, own), out, overwrite=overwrite, as_json=as_json)
     elif table is not None:
-        _label_table(result, table, out, overwrite=overwrite)
+        written = _label_table(result, table, out, id_column, decimal=decimal, append=append, overwrite=overwrite)
+        if as_json:
+            print_json({"file": out, **written})
 
 
-def _label_at_parties(result: Result, setup: Setup, out: Path | None, *, overwrite: bool) -> None:
+def _label_at_parties(result: Result, setup: Setup, out: Path | None, *, overwrite: bool, as_json: bool) -> None:
     """Run a session for labels, and write a file for each party that is granted them."""
     from cloister.report.labels import check_label_folder, write_label_folder
     from cloister.report.layout import make_console
+    from cloister.report.progress import show_progress
     from cloister.sessions import label_records
 
     job = setup.job
@@ -157,8 +183,12 @@ def _label_at_parties(result: Result, setup: Setup, out: Path | None, *, overwri
     errors = make_console(stderr=True)
     with show_progress(errors) as on_progress:
         labels = label_records(result, setup, on_progress=on_progress, on_table=report_clipped(job, errors))
-    for path in write_label_folder(labels, folder, overwrite=overwrite):
-        typer.echo(str(path))
+    files = write_label_folder(labels, folder, overwrite=overwrite)
+    if as_json:
+        print_json({"files": files, "rows": len(labels[0].labels)})
+    else:
+        for path in files:
+            typer.echo(str(path))
     typer.echo(
         f"cloister: labelled {len(labels[0].labels):,} records. Labels are not differentially private, and no "
         "budget covers them: each file is for its own party only, and as private as the records.",
@@ -166,35 +196,47 @@ def _label_at_parties(result: Result, setup: Setup, out: Path | None, *, overwri
     )
 
 
-def _label_table(result: Result, table: Path, out: Path | None, *, overwrite: bool) -> None:
-    """Label whole rows locally."""
+def _label_table(
+    result: Result,
+    table: Path,
+    out: Path | None,
+    id_column: str | None,
+    *,
+    decimal: str | None,
+    append: bool,
+    overwrite: bool,
+) -> dict[str, object]:
+    """Label whole rows locally; return what was written."""
+    from cloister.report.labels import DELIMITERS, LABEL, append_labels
     from cloister.report.labels import predict as open_prediction
 
-    prediction = open_prediction(result, table)
+    prediction = open_prediction(result, table, id_column=id_column, decimal=decimal)
+    labels = (label for batch in prediction.labels() for label in batch.tolist())
+    rows: Iterator[Sequence[object]]
+    if append:
+        rows = append_labels(table, labels)
+    else:
+        keys = range(1, prediction.records + 1) if prediction.ids is None else prediction.ids
+        rows = chain([(id_column or "row", LABEL)], zip(keys, labels, strict=True))
+    first = next(rows)  # what is wrong with the table is said before a file is begun
     with _open_output(out, overwrite=overwrite) as file:
-        _write_labels(prediction, file)
-    clipped = [
-        f"{column.name} {count:,}" for column, count in zip(result.columns, prediction.clipped, strict=True) if count
-    ]
-    if clipped:
+        delimiter = DELIMITERS[table.suffix.lower()] if append else ","
+        csv.writer(file, delimiter=delimiter, lineterminator="\n").writerows(chain([first], rows))
+    clipped = {column.name: count for column, count in zip(result.columns, prediction.clipped, strict=True) if count}
+    outside, unknown = list_outside(result.columns, prediction.clipped)
+    if outside:
         typer.echo(
-            "cloister: cells outside the public bounds were moved onto the bounds, by column: " + ", ".join(clipped),
+            "cloister: cells outside the public bounds were moved onto the bounds, by column: " + ", ".join(outside),
             err=True,
         )
+    if unknown:
+        typer.echo("cloister: cells that are none of the levels, by column: " + ", ".join(unknown), err=True)
     typer.echo(
         f"cloister: labelled {prediction.records:,} rows. A label says which centre a row is closest to: the "
         "labels of private rows are as private as the rows.",
         err=True,
     )
-
-
-def _write_labels(prediction: Prediction, file: TextIO) -> None:
-    """Write ``row,label``, one batch at a time."""
-    file.write("row,label\n")
-    first = 1
-    for labels in prediction.labels():
-        file.writelines(f"{row},{label}\n" for row, label in enumerate(labels.tolist(), first))
-        first += len(labels)
+    return {"rows": prediction.records, "clipped": clipped}
 
 
 @contextmanager

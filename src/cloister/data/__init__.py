@@ -7,14 +7,16 @@ usable cell is), :mod:`~cloister.data.source` (with sources in memory), :mod:`~c
 """
 
 from cloister.columns import Column, parse_bounds, to_original, to_unit
-from cloister.data.opening import open_table, read_ids
+from cloister.data.opening import open_points, open_table, read_ids
 from cloister.data.samples import sample_folder
-from cloister.data.table import Table, TableCheck
+from cloister.data.table import EncodedTable, Table, TableCheck
 
 __all__ = [
     "Column",
+    "EncodedTable",
     "Table",
     "TableCheck",
+    "open_points",
     "open_table",
     "parse_bounds",
     "read_ids",

@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 
 from cloister.columns import Column
-from cloister.data.cells import Fault, Faults, convert_array
+from cloister.data.cells import read_array
+from cloister.data.faults import Fault, Faults
 from cloister.data.source import Match, find_columns, find_id_column
 from cloister.errors import DataError, MissingExtraError
 from cloister.records import FloatArray
 
 _PARQUET = (".parquet", ".pq")
 _READ_BUFFER_BYTES = 1 << 20
+_LOOK_ROWS = 1 << 12
 
 
 class ArrowSource:
@@ -43,7 +45,7 @@ class ArrowSource:
         self.read_once = isinstance(source, pa.RecordBatchReader)
         self._spent = False
         self._source = source
-        self._names = tuple(column.name for column in columns)
+        self._columns = tuple(columns)
         _find_all(self._open().schema.names, columns, match, id_column, self.label)
 
     def read(self, faults: Faults, most_rows: int, id_cells: list[object] | None = None) -> Iterator[FloatArray]:
@@ -53,9 +55,10 @@ class ArrowSource:
         self._spent = self.read_once
         batches = iter(self._open())
         while (batch := _next_batch(batches, self.label)) is not None:
-            if id_cells is not None and self.id_column is not None:
-                id_cells += batch.column(self.id_column).to_pylist()
-            yield from _convert_batch(batch, self._names, faults, most_rows)
+            for part in _cut(batch, most_rows):
+                if id_cells is not None and self.id_column is not None:
+                    id_cells += part.column(self.id_column).to_pylist()
+                yield _read_batch(part, self._columns, faults)
 
     def _open(self) -> Any:
         """Return a reader of record batches."""
@@ -98,9 +101,15 @@ class ArrowFiles:
                 self._find(opened, file)  # the file may have changed since the last round
                 batches = _iterate_batches(opened, (*names, *id_names), most_rows)
                 while (batch := _next_batch(batches, label)) is not None:
-                    if id_cells is not None and id_names:
-                        id_cells += batch.column(id_names[0]).to_pylist()
-                    yield from _convert_batch(batch, names, faults, most_rows)
+                    for part in _cut(batch, most_rows):
+                        if id_cells is not None and id_names:
+                            id_cells += part.column(id_names[0]).to_pylist()
+                        yield _read_batch(part, self._columns, faults)
+
+    @property
+    def first(self) -> Path:
+        """The first file."""
+        return self._paths[0]
 
     def _find(self, opened: Any, file: Path) -> None:
         """Check one file's columns."""
@@ -110,6 +119,29 @@ class ArrowFiles:
     def _label_of(self, file: Path) -> str:
         """Name a file of a folder."""
         return self.label if len(self._paths) == 1 else f"{self.label} ({file.name})"
+
+
+def read_names(path: Path) -> list[str]:
+    """Return the names of a file's columns, or of those of the first file in a folder, from its schema alone."""
+    with _open_first(path) as opened:
+        schema = opened.schema_arrow if hasattr(opened, "schema_arrow") else opened.schema
+        return list(schema.names)
+
+
+def read_rows(path: Path, names: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Yield rows of such a file as text by column, "" for a missing cell."""
+    with _open_first(path) as opened:
+        for batch in _iterate_batches(opened, names, _LOOK_ROWS):
+            for row in batch.select(list(names)).to_pylist():
+                yield {name: "" if cell is None else str(cell) for name, cell in row.items()}
+
+
+@contextmanager
+def _open_first(path: Path) -> Iterator[Any]:
+    """Open a file, or the first of a folder."""
+    source = ArrowFiles(path, (), "name", label=str(path))
+    with _open_file(source.first, str(path)) as opened:
+        yield opened
 
 
 def _find_all(
@@ -178,27 +210,37 @@ def _next_batch(batches: Iterator[Any], label: str) -> Any:
     raise DataError(f"{label}: the data must be readable to the end; a part is damaged. Write it again.")
 
 
-def _convert_batch(batch: Any, names: Sequence[str], faults: Faults, most_rows: int) -> Iterator[FloatArray]:
-    """Convert a record batch, in slices of at most ``most_rows`` rows."""
+def _cut(batch: Any, most_rows: int) -> Iterator[Any]:
+    """Yield a record batch in slices of at most ``most_rows`` rows."""
     for start in range(0, batch.num_rows, most_rows):
-        part = batch.slice(start, most_rows)
-        values = np.empty((part.num_rows, len(names)))
-        for column, name in enumerate(names):
-            values[:, column] = _convert_column(part.column(name), column, faults)
-        yield values
+        yield batch.slice(start, most_rows)
 
 
-def _convert_column(array: Any, column: int, faults: Faults) -> FloatArray:
-    """Convert one Arrow array."""
+def _read_batch(batch: Any, columns: Sequence[Column], faults: Faults) -> FloatArray:
+    """Read a record batch."""
+    values = np.empty((batch.num_rows, len(columns)))
+    faults.begin(batch.num_rows)
+    for place, column in enumerate(columns):
+        values[:, place] = _read_column(batch.column(column.name), column, place, faults)
+    return values
+
+
+def _read_column(array: Any, column: Column, place: int, faults: Faults) -> FloatArray:
+    """Read one Arrow array."""
     pa = _import_pyarrow("reading Arrow data")
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
+    if column.kind != "number":
+        cells = np.empty(len(array), dtype=object)
+        cells[:] = array.to_pylist()
+        return read_array(cells, column, place, faults)
     fault = _fault_of(array.type)
     if fault is not None:
-        faults.add_cells(column, Fault.EMPTY, array.null_count)
-        faults.add_cells(column, fault, len(array) - array.null_count)
+        absent = array.is_null().to_numpy(zero_copy_only=False)
+        faults.add(place, Fault.EMPTY, np.flatnonzero(absent))
+        faults.add(place, fault, np.flatnonzero(~absent))
         return np.full(len(array), np.nan)
     if pa.types.is_decimal(array.type) or pa.types.is_float16(array.type):
         array = array.cast(pa.float64())
@@ -206,7 +248,7 @@ def _convert_column(array: Any, column: int, faults: Faults) -> FloatArray:
     if array.null_count:
         empty = array.is_null().to_numpy(zero_copy_only=False)
         array = array.fill_null(0)
-    return convert_array(array.to_numpy(zero_copy_only=False), column, faults, empty=empty)
+    return read_array(array.to_numpy(zero_copy_only=False), column, place, faults, empty=empty)
 
 
 def _fault_of(kind: Any) -> Fault | None:

@@ -1,198 +1,238 @@
-"""From cells to doubles, one column at a time; what cannot be used is counted by column and kind, and never shown.
+"""From cells to doubles, one column at a time, by the column's kind; what cannot be used is counted in `Faults`.
 
-A table is read to its end before it is refused, so that one message describes everything that needs cleaning. Only the
+A boolean becomes 0 or 1, a date the days since 1970, a category the position of its level, a missing cell NaN. Only
 counts leave the reader: exceptions of NumPy, Arrow or the csv module quote the offending cell, so they are never
-re-raised, chained or shown. Each conversion has a fast path for clean columns, and a careful one that looks at single
-cells once something is wrong.
+re-raised, chained or shown. Numbers have a fast path for clean columns, and a careful one that looks at single cells
+once something is wrong.
 """
 
 from __future__ import annotations
 
 import datetime
 import math
-from collections import Counter
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
-from enum import Enum
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.columns import Column
-from cloister.errors import DataError
+from cloister.columns import UNKNOWN_LEVEL, Column, count_days
+from cloister.data.faults import Fault, Faults
 from cloister.records import FloatArray
 
 EXACT_LIMIT = 2**53  # beyond it, doubles no longer distinguish neighbouring integers
+MISSING_TEXTS = frozenset({"", "na", "n/a", "#n/a", "nan", "null", "none", "<na>"})
+"""What programs write, in lower case, for a cell that holds nothing; "nan" alone is counted as NaN."""
+_BOOLEANS = dict.fromkeys(("0", "false", "f", "no", "n"), 0.0) | dict.fromkeys(("1", "true", "t", "yes", "y"), 1.0)
+_DOTTED_DATE = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})")
+_COMMA_NUMBER = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
+
+Reading = float | Fault
 
 
-class Fault(Enum):
-    """Why a cell cannot be used; the value is the wording in messages."""
-
-    TEXT = "text"
-    EMPTY = "empty"
-    NAN = "NaN"
-    BOOLEAN = "boolean"
-    DATE = "date or time"
-    NESTED = "nested"
-    OTHER = "of another type"
-    INFINITE = "infinite"
-    LARGE_INTEGER = "integer beyond 2^53"
-
-
-_OUT_OF_RANGE = frozenset({Fault.INFINITE, Fault.LARGE_INTEGER})
-
-
-class Faults:
-    """A running count of unusable cells and rows."""
-
-    def __init__(self, columns: Sequence[Column]) -> None:
-        self._names = tuple(column.name for column in columns)
-        self._cells: tuple[Counter[Fault], ...] = tuple(Counter() for _ in columns)
-        self._ragged_rows = 0
-
-    def __bool__(self) -> bool:
-        return self._ragged_rows > 0 or any(counts.total() for counts in self._cells)
-
-    def add_cells(self, column: int, fault: Fault, count: int = 1) -> None:
-        """Count unusable cells of one column."""
-        if count:
-            self._cells[column][fault] += int(count)
-
-    def add_ragged_rows(self, count: int) -> None:
-        """Count rows that do not have as many cells as the header."""
-        self._ragged_rows += count
-
-    def to_error(self, label: str) -> DataError:
-        """Return the error that says what must be cleaned, by column and count."""
-        parts = []
-        if self._ragged_rows:
-            verb = "does" if self._ragged_rows == 1 else "do"
-            parts.append(f"{count_of(self._ragged_rows, 'row')} {verb} not have as many cells as the header")
-        for name, counts in zip(self._names, self._cells, strict=True):
-            not_numbers = {kind: counts[kind] for kind in Fault if counts[kind] and kind not in _OUT_OF_RANGE}
-            out_of_range = {kind: counts[kind] for kind in Fault if counts[kind] and kind in _OUT_OF_RANGE}
-            clauses = []
-            if not_numbers:
-                clauses.append(_describe(not_numbers, "is not a number", "are not numbers"))
-            if out_of_range:
-                clauses.append(_describe(out_of_range, "is out of range", "are out of range"))
-            if clauses:
-                parts.append(f"column {name!r}: " + " and ".join(clauses))
-        return DataError(
-            f"{label}: every cell of the job's columns must be a finite number; {'; '.join(parts)}. "
-            f"Correct or leave out those rows, then run again."
-        )
-
-
-def count_of(count: int, noun: str) -> str:
-    """Return '1 row' or '3 rows'."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def _describe(kinds: dict[Fault, int], one: str, several: str) -> str:
-    """Return '3 cells are not numbers (2 text, 1 empty)'."""
-    total = sum(kinds.values())
-    listed = ", ".join(f"{count} {kind.value}" for kind, count in kinds.items())
-    return f"{count_of(total, 'cell')} {one if total == 1 else several} ({listed})"
-
-
-def convert_text(cells: Sequence[str], column: int, faults: Faults) -> FloatArray:
-    """Read decimal text, as a CSV file holds it."""
+def read_texts(cells: Sequence[str], column: Column, place: int, faults: Faults, *, decimal: str = ".") -> FloatArray:
+    """Read the text of a column's cells, as a CSV file holds them."""
+    if column.kind != "number":
+        return _collect(_read_distinct(cells, _text_reader(column)), len(cells), place, faults)
     joined = "".join(cells)
     # float() also accepts '1_000' and the digits of every script; a data file with those is more likely broken.
-    if joined.isascii() and "_" not in joined:
+    if joined.isascii() and "_" not in joined and (decimal == "." or "." not in joined):
         try:
-            values = np.array(list(map(float, cells)), dtype=np.float64)
+            values = np.array(list(map(float, cells if decimal == "." else (c.replace(decimal, ".") for c in cells))))
         except ValueError:
             values = None  # nothing is raised here: the exception quotes the cell
         if values is not None and bool((np.abs(values) < EXACT_LIMIT).all()):
             return values
-    return _collect((_read_text(cell) for cell in cells), len(cells), column, faults)
+    return _collect((_read_number(cell, decimal) for cell in cells), len(cells), place, faults)
 
 
-def convert_array(
-    cells: NDArray[Any], column: int, faults: Faults, *, empty: NDArray[np.bool_] | None = None
+def read_array(
+    cells: NDArray[Any], column: Column, place: int, faults: Faults, *, empty: NDArray[np.bool_] | None = None
 ) -> FloatArray:
     """Read a one-dimensional NumPy array of any type; ``empty`` marks cells that hold nothing."""
-    kind = cells.dtype.kind
     empty = np.zeros(cells.shape, dtype=np.bool_) if empty is None else empty
-    faults.add_cells(column, Fault.EMPTY, _count(empty))
-    if kind in "OUS":
-        values = _collect(map(_read_object, cells[~empty].tolist()), _count(~empty), column, faults)
-        return _spread(values, empty)
+    if column.kind == "number" and cells.dtype.kind not in "OUS":
+        faults.add(place, Fault.EMPTY, np.flatnonzero(empty))
+        return _read_numbers(cells, place, faults, empty)
+    if cells.dtype.kind == "M":
+        cells = cells.astype("M8[us]")  # which become Python's dates
+    listed = [None if nothing else cell for cell, nothing in zip(cells.tolist(), empty.tolist(), strict=True)]
+    readings = map(_read_object, listed) if column.kind == "number" else _read_distinct(listed, _object_reader(column))
+    return _collect(readings, len(listed), place, faults)
+
+
+def _read_numbers(cells: NDArray[Any], place: int, faults: Faults, empty: NDArray[np.bool_]) -> FloatArray:
+    """Read an array of one machine type as numbers."""
+    kind = cells.dtype.kind
     if kind == "f":
         with np.errstate(over="ignore"):  # a long double beyond the range of doubles becomes infinite and is counted
             values = cells.astype(np.float64)
-        finite = np.isfinite(values) | empty
-        if not finite.all():
-            faults.add_cells(column, Fault.NAN, _count(np.isnan(values) & ~empty))
-            faults.add_cells(column, Fault.INFINITE, _count(np.isinf(values) & ~empty))
+        faults.add(place, Fault.NAN, np.flatnonzero(np.isnan(values) & ~empty))
+        faults.add(place, Fault.INFINITE, np.flatnonzero(np.isinf(values) & ~empty))
+        values[~np.isfinite(values)] = np.nan
     elif kind in "iu":
         values = cells.astype(np.float64)
         if cells.dtype.itemsize == 8:
             large = cells > EXACT_LIMIT if kind == "u" else (cells > EXACT_LIMIT) | (cells < -EXACT_LIMIT)
-            faults.add_cells(column, Fault.LARGE_INTEGER, _count(large & ~empty))
+            faults.add(place, Fault.LARGE_INTEGER, np.flatnonzero(large & ~empty))
     else:
         absent = empty | np.isnat(cells) if kind in "mM" else empty
-        faults.add_cells(column, Fault.EMPTY, _count(absent & ~empty))
+        faults.add(place, Fault.EMPTY, np.flatnonzero(absent & ~empty))
         fault = {"b": Fault.BOOLEAN, "m": Fault.DATE, "M": Fault.DATE}.get(kind, Fault.OTHER)
-        faults.add_cells(column, fault, _count(~absent))
+        faults.add(place, fault, np.flatnonzero(~absent))
         return np.full(cells.shape, np.nan)
     if empty.any():
         values[empty] = np.nan
     return values
 
 
-def _count(cells: NDArray[np.bool_]) -> int:
-    """Count the true cells."""
-    return int(np.count_nonzero(cells))
-
-
-def _spread(values: FloatArray, empty: NDArray[np.bool_]) -> FloatArray:
-    """Put values back around the empty cells."""
-    out = np.full(empty.shape, np.nan)
-    out[~empty] = values
-    return out
-
-
-def _collect(readings: Iterable[float | Fault], count: int, column: int, faults: Faults) -> FloatArray:
+def _collect(readings: Iterable[Reading], count: int, place: int, faults: Faults) -> FloatArray:
     """Gather readings, each a double or a fault, and count the faults."""
     values = np.full(int(count), np.nan)
+    wrong: dict[Fault, list[int]] = {}
     for index, reading in enumerate(readings):
         if isinstance(reading, Fault):
-            faults.add_cells(column, reading)
+            wrong.setdefault(reading, []).append(index)
         else:
             values[index] = reading
+    for fault, cells in wrong.items():
+        faults.add(place, fault, cells)
     return values
 
 
-def _read_text(cell: str) -> float | Fault:
-    """Read one cell of text."""
+def _read_distinct(cells: Iterable[object], read: Callable[[Any], Reading]) -> Iterable[Reading]:
+    """Read cells of which many are equal; 1, 1.0 and true are equal, but not of one type."""
+    known: dict[object, Reading] = {}
+    for cell in cells:
+        key = cell if isinstance(cell, str) else (type(cell), cell)
+        try:
+            reading = known.get(key)
+        except TypeError:  # a list, say, cannot be a key
+            yield Fault.NESTED
+            continue
+        if reading is None:
+            reading = known[key] = read(cell)
+        yield reading
+
+
+def _text_reader(column: Column) -> Callable[[str], Reading]:
+    """Return what reads the text of a boolean, a date or a level."""
+    if column.kind == "boolean":
+        return _read_boolean
+    if column.kind == "date":
+        return _read_date
+    places = {level: float(place) for place, level in enumerate(column.levels)}
+
+    def read(cell: str) -> Reading:
+        text = cell.strip()
+        if text in places:
+            return places[text]
+        return _missing(text) or UNKNOWN_LEVEL
+
+    return read
+
+
+def _object_reader(column: Column) -> Callable[[object], Reading]:
+    """Return what reads a Python object as a boolean, a date or a level."""
+    read_text = _text_reader(column)
+
+    def read(cell: object) -> Reading:
+        found = _read_object(cell)
+        if isinstance(cell, str):
+            return read_text(cell)
+        if found in (Fault.EMPTY, Fault.NAN, Fault.NESTED, Fault.OTHER) or isinstance(cell, bytes):
+            return found
+        if column.kind == "date":
+            return count_days(cell) if isinstance(cell, datetime.date) else _or_number(found)
+        text = str(cell).lower() if isinstance(cell, bool | np.bool_) else str(cell)
+        if isinstance(found, float) and found.is_integer() and abs(found) < EXACT_LIMIT:
+            text = str(int(found))  # a level "1" is also 1.0
+        reading = read_text(text)
+        return _or_number(found) if reading is Fault.TEXT else reading
+
+    return read
+
+
+def _or_number(found: Reading) -> Fault:
+    """Return why a cell of a boolean or a date is unusable: it may be a number."""
+    return found if isinstance(found, Fault) else Fault.NUMBER
+
+
+def _missing(text: str) -> Fault | None:
+    """Return EMPTY or NAN for the text of a cell that holds nothing."""
+    lowered = text.lower()
+    if lowered not in MISSING_TEXTS:
+        return None
+    return Fault.NAN if lowered == "nan" else Fault.EMPTY
+
+
+def _read_boolean(cell: str) -> Reading:
+    """Read one cell of text as 0 or 1."""
+    text = cell.strip().lower()
+    if text in _BOOLEANS:
+        return _BOOLEANS[text]
+    fault = _missing(text) or _read_number(text, ".")
+    return fault if isinstance(fault, Fault) else _BOOLEANS.get(f"{fault:g}", Fault.NUMBER)
+
+
+def _read_date(cell: str) -> Reading:
+    """Read 2024-12-31, with a time or not, or 31.12.2024; 12/31/2024 could be another day elsewhere."""
     text = cell.strip()
-    if not text:
-        return Fault.EMPTY
-    if not text.isascii() or "_" in text:
+    dotted = _DOTTED_DATE.fullmatch(text)
+    try:
+        if dotted:
+            day, month, year = map(int, dotted.groups())
+            return count_days(datetime.date(year, month, day))
+        return count_days(datetime.datetime.fromisoformat(text))
+    except (ValueError, OverflowError):
+        pass
+    fault = _missing(text) or _read_number(text, ".")
+    return fault if isinstance(fault, Fault) else Fault.NUMBER
+
+
+def _read_number(cell: str, decimal: str) -> Reading:
+    """Read one cell of text as a number."""
+    text = cell.strip()
+    fault = _missing(text)
+    if fault is not None:
+        return fault
+    if not text.isascii() or "_" in text or (decimal != "." and "." in text):
         return Fault.TEXT
     try:
-        value = float(text)
+        value = float(text if decimal == "." else text.replace(decimal, "."))
     except ValueError:
-        return Fault.TEXT
+        return Fault.COMMA if decimal == "." and _COMMA_NUMBER.fullmatch(text) else _name_text(text)
     if abs(value) >= EXACT_LIMIT and text.lstrip("+-").isdigit() and math.isfinite(value):
         return _read_integer(int(text))
     return _read_double(value)
 
 
-def _read_object(cell: object) -> float | Fault:  # noqa: PLR0911
-    """Read one Python object; the order matters, as bool is an int and a datetime a date."""
+def _name_text(text: str) -> Fault:
+    """Say what a text is that is not a number."""
+    if text.lower() in ("true", "false", "yes", "no"):
+        return Fault.BOOLEAN
+    return Fault.DATE if text[:4].isdigit() and not isinstance(_read_iso(text), Fault) else Fault.TEXT
+
+
+def _read_iso(text: str) -> Reading:
+    try:
+        return count_days(datetime.datetime.fromisoformat(text))
+    except (ValueError, OverflowError):
+        return Fault.TEXT
+
+
+def _read_object(cell: object) -> Reading:  # noqa: PLR0911
+    """Read one Python object as a number; the order matters, as bool is an int and a datetime a date."""
     if cell is None or type(cell).__name__ in (
         "NAType",
         "NaTType",
     ):  # pandas' marks; pandas may not be installed
         return Fault.EMPTY
     if isinstance(cell, str):
-        return Fault.TEXT if cell.strip() else Fault.EMPTY
+        return Fault.TEXT if _missing(cell.strip()) is None else Fault.EMPTY
     if isinstance(cell, bool | np.bool_):
         return Fault.BOOLEAN
     if isinstance(cell, int | np.integer):
@@ -211,12 +251,12 @@ def _read_object(cell: object) -> float | Fault:  # noqa: PLR0911
     return Fault.TEXT if isinstance(cell, bytes) else Fault.OTHER
 
 
-def _read_integer(number: int) -> float | Fault:
+def _read_integer(number: int) -> Reading:
     """Accept an integer that a double holds exactly."""
     return float(number) if abs(number) <= EXACT_LIMIT else Fault.LARGE_INTEGER
 
 
-def _read_double(value: float) -> float | Fault:
+def _read_double(value: float) -> Reading:
     """Accept a finite double."""
     if math.isnan(value):
         return Fault.NAN

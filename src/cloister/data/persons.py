@@ -17,10 +17,11 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from cloister.data.cells import EXACT_LIMIT, count_of
-from cloister.data.table import MEMORY_BUDGET_BYTES, Table
+from cloister.data.cells import EXACT_LIMIT
+from cloister.data.faults import count_of
+from cloister.data.table import MEMORY_BUDGET_BYTES, EncodedTable, Table
 from cloister.errors import DataError, LocalProtocolError
-from cloister.records import FloatArray
+from cloister.records import Encoding, FloatArray
 
 PERSON_KEY_BYTES = 32
 Entries = NDArray[np.uint64]
@@ -83,12 +84,12 @@ class PersonCheck:
 
     Parameters
     ----------
-    label, column
-        What messages call the table and the column.
+    column
+        What messages call it.
     """
 
-    def __init__(self, label: str, column: str) -> None:
-        self._label, self._column = label, column
+    def __init__(self, column: str) -> None:
+        self._column = column
         self._rows = 0
         self._faults: dict[_Fault, list[int]] = {}
 
@@ -100,15 +101,15 @@ class PersonCheck:
                 self._faults.setdefault(named, []).append(row)
         self._rows += len(cells)
 
-    def require_all(self) -> None:
-        """Raise `DataError` if a row has no ID; names rows and reasons, never a cell."""
+    def require_all(self, label: str) -> None:
+        """Raise `DataError` if a row has no ID; names rows of the table and reasons, never a cell."""
         if not self._faults:
             return
         said = "; ".join(
             f"{count_of(len(rows), 'cell')} {fault.value} ({_show_rows(rows)})" for fault, rows in self._faults.items()
         )
         raise DataError(
-            f"{self._label}: every row must say whose record it is, in column {self._column!r}, as text or a whole "
+            f"{label}: every row must say whose record it is, in column {self._column!r}, as text or a whole "
             f"number; got {said}. Give every row an ID, or leave those rows out."
         )
 
@@ -129,24 +130,29 @@ class PersonRecords:
         Which of them count, in the table's order.
     """
 
-    def __init__(self, table: Table, counts: NDArray[np.bool_]) -> None:
-        self._table, self._counts = table, counts
+    def __init__(self, table: Table | EncodedTable, counts: NDArray[np.bool_]) -> None:
+        self._table, self.counts = table, counts
 
     @property
     def dimensions(self) -> int:
-        """The number of columns d."""
+        """The number of coordinates d."""
         return self._table.dimensions
 
     def batches(self) -> Iterator[FloatArray]:
         """Yield C-contiguous (n_b, d) arrays; each call starts again from the first record."""
         start = 0
         for batch in self._table.batches():
-            counts = self._counts[start : start + len(batch)]
+            counts = self.counts[start : start + len(batch)]
             start += len(batch)
             if len(counts) == len(batch) and counts.any():
                 yield np.ascontiguousarray(batch[counts])
-        if start != len(self._counts):
+        if start != len(self.counts):
             raise LocalProtocolError("a table must have the records that persons were counted in; it has others.")
+
+    def encoded_by(self, encoding: Encoding) -> PersonRecords:
+        """Return the same records, encoded by this map from the values as they were stored."""
+        assert isinstance(self._table, Table)
+        return PersonRecords(self._table.encoded_by(encoding), self.counts)
 
 
 def choose_records(table: Table, *, most: int, key: bytes, entries_most: int = _ENTRIES_MOST) -> PersonRecords:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.columns import Column
-from cloister.data.cells import Faults, convert_array, count_of
+from cloister.data.cells import read_array
+from cloister.data.faults import Faults, count_of
 from cloister.errors import ConfigError, DataError
 from cloister.records import FloatArray
 
@@ -37,9 +38,10 @@ class Source(Protocol):
         """The column of record IDs, if it is to be read."""
 
     def read(self, faults: Faults, most_rows: int, id_cells: list[object] | None = None) -> Iterator[FloatArray]:
-        """Yield (n, d) arrays of at most ``most_rows`` rows; cells counted in ``faults`` are NaN.
+        """Yield (n, columns) arrays of at most ``most_rows`` rows; unusable and missing cells are NaN.
 
-        The same rows' cells in the ID column are appended to ``id_cells`` as they are stored.
+        Each begins a chunk of ``faults``. The same rows' cells in the ID column are appended to ``id_cells`` as they
+        are stored, before the array is yielded.
         """
 
 
@@ -49,14 +51,14 @@ def find_columns(header: Sequence[Any], columns: Sequence[Column], match: Match,
     Only the job's own names are ever shown: the first line of a file may be a record.
     """
     if match not in ("order", "name"):
-        raise ConfigError(f'match must be "order" or "name"; got {match!r}. Use match = "order".')
+        raise ConfigError(f'match must be "order" or "name"; got {match!r}. Use match = "name".')
     names = [column.name for column in columns]
     counts = Counter(name for name in header if isinstance(name, str))
     missing = [name for name in names if not counts[name]]
     if missing:
         numbers = sum(_is_number(name) for name in header)
         hint = (
-            "Its first line has one cell: the cells must be separated by commas."
+            "Its first line has one cell: if another sign separates the cells, name it as separator beside data."
             if len(header) == 1 and len(names) > 1
             else f"{numbers} of them are numbers: if the first line is a record, add a header."
             if numbers
@@ -118,19 +120,20 @@ class ArraySource:
                 f"Select the columns, or give a table with names."
             )
         self._array = array
+        self._columns = tuple(columns)
 
     def read(self, faults: Faults, most_rows: int, id_cells: list[object] | None = None) -> Iterator[FloatArray]:
         """Yield raw values in chunks; see :class:`Source`."""
-        rows, width = self._array.shape
-        for start in range(0, rows, most_rows):
+        for start in range(0, len(self._array), most_rows):
             chunk = self._array[start : start + most_rows]
             # A masked array has data under its mask, but masked cells count as empty.
             empty = np.ma.getmaskarray(chunk) if isinstance(chunk, np.ma.MaskedArray) else None
             cells = np.asarray(chunk)
             values = np.empty(cells.shape)
-            for column in range(width):
-                mask = None if empty is None else empty[:, column]
-                values[:, column] = convert_array(cells[:, column], column, faults, empty=mask)
+            faults.begin(len(cells))
+            for place, column in enumerate(self._columns):
+                mask = None if empty is None else empty[:, place]
+                values[:, place] = read_array(cells[:, place], column, place, faults, empty=mask)
             yield values
 
 
@@ -152,6 +155,7 @@ class FrameSource:
         self.label = label or "pandas DataFrame"
         self.id_column = id_column
         self._frame = frame
+        self._columns = tuple(columns)
         header = list(frame.columns)
         self._positions = find_columns(header, columns, match, self.label)
         self._id_position = None if id_column is None else find_id_column(header, id_column, self.label)
@@ -163,18 +167,19 @@ class FrameSource:
             if id_cells is not None and self._id_position is not None:
                 id_cells += chunk.iloc[:, self._id_position].tolist()
             values = np.empty((len(chunk), len(self._positions)))
-            for column, position in enumerate(self._positions):
-                values[:, column] = _convert_series(chunk.iloc[:, position], column, faults)
+            faults.begin(len(chunk))
+            for place, (column, position) in enumerate(zip(self._columns, self._positions, strict=True)):
+                values[:, place] = _read_series(chunk.iloc[:, position], column, place, faults)
             yield values
 
 
-def _convert_series(series: Any, column: int, faults: Faults) -> FloatArray:
+def _read_series(series: Any, column: Column, place: int, faults: Faults) -> FloatArray:
     """Read one column of a frame."""
     if isinstance(series.dtype, np.dtype):
-        return convert_array(series.to_numpy(), column, faults)
+        return read_array(series.to_numpy(), column, place, faults)
     # Nullable types keep their numbers in a NumPy array and a mask of missing cells beside it.
     inner = getattr(series.dtype, "numpy_dtype", None)
     if inner is None or inner.kind not in "iufb":
-        return convert_array(series.to_numpy(dtype=object), column, faults)
+        return read_array(series.to_numpy(dtype=object), column, place, faults)
     empty = series.isna().to_numpy(dtype=np.bool_)
-    return convert_array(series.to_numpy(dtype=inner, na_value=inner.type(0)), column, faults, empty=empty)
+    return read_array(series.to_numpy(dtype=inner, na_value=inner.type(0)), column, place, faults, empty=empty)

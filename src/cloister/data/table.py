@@ -10,15 +10,24 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 
-from cloister.columns import Column, column_highs, column_lows, to_original, to_unit
-from cloister.data.cells import Faults
+from cloister.columns import (
+    UNKNOWN_LEVEL,
+    Column,
+    Coordinate,
+    clip_unit,
+    list_coordinates,
+    spread_levels,
+    to_unit,
+)
+from cloister.data.faults import Faults, Missing
 from cloister.data.source import Source
 from cloister.errors import ConfigError, DataError
 from cloister.numeric import FixedPoint
-from cloister.records import FloatArray, IntArray
+from cloister.records import Encoding, FloatArray, IntArray
 
 BATCH_ROWS = 1 << 16
 _BATCH_BYTES = 16 << 20
@@ -32,9 +41,11 @@ class TableCheck:
     records: int
     """The number of records."""
     clipped: tuple[int, ...]
-    """For each column, the number of cells outside the public bounds."""
+    """For each column, the number of cells outside the public bounds, or that are none of the public levels."""
     batches: int
     """The number of batches of one pass."""
+    dropped: int = 0
+    """The number of records that were left out because cells are missing; not in ``records``."""
 
 
 class Table:
@@ -48,12 +59,17 @@ class Table:
         Where the raw values come from.
     columns
         The job's columns.
+    coordinates
+        Those of these columns in the job; by default those of a job with these columns only.
     fixed_point
         The grid.
     batch_rows
         Rows in a batch; by default 65,536, or fewer where these would take more than 16 MiB.
     memory_budget_bytes
         The largest encoded size at which a file is kept in memory between rounds.
+    missing
+        What becomes of a record with a missing cell: the table is refused, or the record is left out, or it stays, with
+        NaN in the cell's coordinates.
     may_be_empty
         Accept a table without records. A differentially private job must: a refusal would reveal whether the last
         record is there.
@@ -67,9 +83,11 @@ class Table:
         source: Source,
         columns: Sequence[Column],
         *,
+        coordinates: Sequence[Coordinate] | None = None,
         fixed_point: FixedPoint,
         batch_rows: int | None = None,
         memory_budget_bytes: int = MEMORY_BUDGET_BYTES,
+        missing: Missing = "refuse",
         may_be_empty: bool = False,
         see_ids: Callable[[Sequence[object]], None] | None = None,
     ) -> None:
@@ -79,13 +97,17 @@ class Table:
             raise ConfigError(f"memory_budget_bytes must not be negative; got {memory_budget_bytes}. Use 0 to stream.")
         self._source = source
         self._columns = tuple(columns)
+        self._coordinates = list_coordinates(columns) if coordinates is None else tuple(coordinates)
         self._fixed_point = fixed_point
-        self._batch_rows = batch_rows or max(1, min(BATCH_ROWS, _BATCH_BYTES // (8 * len(columns))))
+        self._batch_rows = batch_rows or max(1, min(BATCH_ROWS, _BATCH_BYTES // (8 * len(self._coordinates))))
         self._memory_budget_bytes = memory_budget_bytes
+        self._missing = missing
         self._may_be_empty = may_be_empty
         self._see_ids = see_ids
         self._check: TableCheck | None = None
         self._kept: list[FloatArray] | None = None
+        self._kept_raw: list[FloatArray] = []  # of a stream, which cannot be read again
+        self._encoded: EncodedTable | None = None  # the last encoding serves many rounds
         self._id_cells: list[object] | None = None
         self._digest = b""  # of the raw values in order: every later reading must give the same
 
@@ -95,9 +117,14 @@ class Table:
         return self._columns
 
     @property
+    def coordinates(self) -> tuple[Coordinate, ...]:
+        """What the batches hold."""
+        return self._coordinates
+
+    @property
     def dimensions(self) -> int:
-        """The number of columns d."""
-        return len(self._columns)
+        """The number of coordinates d."""
+        return len(self._coordinates)
 
     @property
     def fixed_point(self) -> FixedPoint:
@@ -125,18 +152,19 @@ class Table:
         Raises
         ------
         DataError
-            If a cell of the job's columns is not a finite number, or if required records are missing. Names
-            columns and counts only.
+            If a cell is not what its column says, or if required records are missing. Names columns, counts and rows
+            only.
         """
         if self._check is not None:
             return self._check
-        faults = Faults(self._columns)
+        faults = Faults(self._columns, self._missing)
         records = batches = kept_bytes = 0
-        clipped = np.zeros(self.dimensions, dtype=np.int64)
+        clipped = np.zeros(len(self._columns), dtype=np.int64)
         kept: list[FloatArray] | None = []
         id_cells: list[object] | None = None if self._source.id_column is None else []
         digest = hashlib.blake2b()
-        for values in self._read_raw(faults, id_cells):
+        left_out: list[int] = []
+        for values in self._read_raw(faults, id_cells, left_out):
             self._show_ids(id_cells, records, len(values))
             records += len(values)
             batches += 1
@@ -145,7 +173,9 @@ class Table:
                 kept = None  # the table will be refused; only its faults are still counted
                 continue
             clipped += self._count_outside(values)
-            kept_bytes += values.nbytes
+            if self._source.read_once:
+                self._kept_raw.append(values)
+            kept_bytes += 8 * len(values) * self.dimensions
             if kept is not None and (self._source.in_memory or kept_bytes <= self._memory_budget_bytes):
                 kept.append(self._encode(values))
             else:
@@ -158,7 +188,12 @@ class Table:
             )
         self._kept, self._id_cells = kept, id_cells
         self._digest = digest.digest()
-        self._check = TableCheck(records=records, clipped=tuple(int(count) for count in clipped), batches=batches)
+        self._check = TableCheck(
+            records=records,
+            clipped=tuple(int(count) for count in clipped),
+            batches=batches,
+            dropped=sum(left_out),
+        )
         return self._check
 
     def batches(self) -> Iterator[FloatArray]:
@@ -177,21 +212,23 @@ class Table:
             yield self._encode(values)
 
     def raw_batches(self) -> Iterator[FloatArray]:
-        """Yield the records in original units, neither clipped nor rounded, for a fingerprint that recognises them.
-
-        A stream that can be read only once has already been read: its encoded records are mapped back instead.
-        """
+        """Yield the values of the columns, (n_b, columns), neither clipped nor rounded: what `spread_levels` takes."""
         self.check()
         if self._source.read_once:
-            for batch in self.batches():
-                yield to_original(batch, self._columns)
+            yield from self._kept_raw
             return
         yield from self._read_again()
+
+    def encoded_by(self, encoding: Encoding) -> EncodedTable:
+        """Return the same records, encoded by another map from their values in original units."""
+        if self._encoded is None or self._encoded.encoding != encoding:
+            self._encoded = EncodedTable(self, encoding, keep=self._kept is not None)
+        return self._encoded
 
     def identified_batches(self) -> Iterator[tuple[FloatArray, list[object]]]:
         """Yield the records as `raw_batches` does, each batch with its cells in the ID column."""
         self.check()
-        ids: list[object] = []  # the reader fills it, some rows ahead
+        ids: list[object] = []  # the reader fills it
         if self._source.read_once:
             ids = list(self._id_cells or ())
         for values in self.raw_batches() if self._source.read_once else self._read_again(ids):
@@ -209,7 +246,7 @@ class Table:
 
     def _read_again(self, id_cells: list[object] | None = None) -> Iterator[FloatArray]:
         """Yield the raw values again; raise, at the end at the latest, if they are not those that were checked."""
-        faults = Faults(self._columns)
+        faults = Faults(self._columns, self._missing)
         digest = hashlib.blake2b()
         for values in self._read_raw(faults, id_cells):
             if faults:
@@ -222,12 +259,14 @@ class Table:
                 "Run again with a copy that nothing writes to."
             )
 
-    def _read_raw(self, faults: Faults, id_cells: list[object] | None = None) -> Iterator[FloatArray]:
+    def _read_raw(
+        self, faults: Faults, id_cells: list[object] | None = None, left_out: list[int] | None = None
+    ) -> Iterator[FloatArray]:
         """Yield raw values in batches of exactly ``batch_rows`` rows, except for the last."""
         rows = self._batch_rows
         waiting: list[FloatArray] = []
         count = 0
-        for values in self._source.read(faults, rows, id_cells):
+        for values in self._read_kept(faults, id_cells, left_out):
             waiting.append(values)
             count += len(values)
             if count >= rows:
@@ -239,16 +278,78 @@ class Table:
         if count:
             yield _join(waiting)
 
+    def _read_kept(
+        self, faults: Faults, id_cells: list[object] | None, left_out: list[int] | None
+    ) -> Iterator[FloatArray]:
+        """Yield the source's rows without those that are left out, which is decided row by row."""
+        cells: list[object] | None = None if id_cells is None else []  # the source may read some rows ahead
+        for values in self._source.read(faults, self._batch_rows, cells):
+            usable = np.ones(len(values), dtype=np.bool_)
+            if self._missing == "drop":
+                usable = ~np.isnan(values).any(axis=1)
+                if left_out is not None:
+                    left_out.append(int(np.count_nonzero(~usable)))
+            if cells is not None and id_cells is not None:
+                id_cells += compress(cells, usable)  # as many as there are rows
+                del cells[: len(values)]
+            yield values[usable]
+
     def _count_outside(self, values: FloatArray) -> IntArray:
-        """Count the cells of each column outside the public bounds."""
-        outside = (values < column_lows(self._columns)) | (values > column_highs(self._columns))
-        counts: IntArray = outside.sum(axis=0, dtype=np.int64)
+        """Count the cells of each column outside the public bounds or levels."""
+        counts: IntArray = np.zeros(len(self._columns), dtype=np.int64)
+        for place, (column, cells) in enumerate(zip(self._columns, values.T, strict=True)):
+            if column.kind == "category":
+                counts[place] = np.count_nonzero(cells == UNKNOWN_LEVEL)
+            else:
+                counts[place] = np.count_nonzero((cells < column.low) | (cells > column.high))
         return counts
 
     def _encode(self, values: FloatArray) -> FloatArray:
-        """Scale to [-1, 1], clip, and round to the grid, which includes -1 and 1."""
-        unit = to_unit(values, self._columns)
-        return np.ascontiguousarray(self._fixed_point.quantise(np.clip(unit, -1.0, 1.0, out=unit)))
+        """Scale coordinates to [-1, 1], clip them, and round to the grid, which includes -1 and 1."""
+        unit = clip_unit(to_unit(spread_levels(values, self._columns), self._coordinates), self._coordinates)
+        missing = np.isnan(unit) if self._missing == "impute" else None
+        if missing is None:
+            return np.ascontiguousarray(self._fixed_point.quantise(unit))
+        points = np.ascontiguousarray(self._fixed_point.quantise(np.where(missing, 0.0, unit)))
+        points[missing] = np.nan
+        return points
+
+
+class EncodedTable:
+    """A table's records, encoded by another map than its columns' bounds.
+
+    Parameters
+    ----------
+    table, encoding
+        Whose records; the map from original units.
+    keep
+        Keep the encoded batches in memory; else the table is read and encoded again in each round.
+    """
+
+    def __init__(self, table: Table, encoding: Encoding, *, keep: bool) -> None:
+        self.encoding = encoding
+        self._table = table
+        self._kept = list(self._read()) if keep else None
+
+    @property
+    def dimensions(self) -> int:
+        """The number of coordinates d."""
+        return self._table.dimensions
+
+    def check(self) -> TableCheck:
+        """Return what was found in the table."""
+        return self._table.check()
+
+    def batches(self) -> Iterator[FloatArray]:
+        """Yield C-contiguous (n_b, d) arrays on the grid; each call starts again from the first record."""
+        if self._kept is not None:
+            yield from self._kept
+        else:
+            yield from self._read()
+
+    def _read(self) -> Iterator[FloatArray]:
+        for values in self._table.raw_batches():
+            yield self.encoding.encode(spread_levels(values, self._table.columns))
 
 
 def _join(arrays: list[FloatArray]) -> FloatArray:

@@ -71,6 +71,10 @@ class End:
         """Return what we prove who we are with."""
         return OwnEnd(identity=self.identity, certificate=self.tls.own, program=version("cloister"))
 
+    def has_begun(self, role: str) -> bool:
+        """Whether there are journals of a run that began and did not end."""
+        return self.journals is not None and RunFiles.exist(self.journals, job=self.agreed.job, role=role)
+
     def open_files(self, role: str, *, anew: bool) -> RunFiles | None:
         """Open our journals; with ``anew`` an earlier run is given up."""
         if self.journals is None:
@@ -96,6 +100,7 @@ def serve(
     anew: bool = False,
     on_progress: OnProgress | None = None,
     on_listening: Callable[[int], None] = lambda port: None,
+    keep: Callable[[CoordinatorRun], None] = lambda course: None,
     watch: Watch | None = None,
 ) -> CoordinatorRun:
     """Coordinate one run of a job between its parties.
@@ -114,6 +119,8 @@ def serve(
         Give up an earlier run of this job that did not end.
     on_progress, on_listening
         Told about each step; told the port.
+    keep
+        Keeps the record of the run for good, before the journals are wiped.
     watch
         Shows the run to whoever operates it.
 
@@ -136,6 +143,7 @@ def serve(
                 anew=anew,
                 on_progress=on_progress,
                 on_listening=on_listening,
+                keep=keep,
                 observe=watch.observe,
             )
         )
@@ -151,6 +159,7 @@ async def coordinate(
     anew: bool = False,
     on_progress: OnProgress | None = None,
     on_listening: Callable[[int], None] = lambda port: None,
+    keep: Callable[[CoordinatorRun], None] = lambda course: None,
     observe: Observe = ignore,
 ) -> CoordinatorRun:
     """Do what `serve` does, in an event loop that runs."""
@@ -190,15 +199,19 @@ async def coordinate(
     try:
         await course.take_course()
         course.ended = _read_clock()
+        await hub.work(keep, course)
     except BaseException as caught:
         error = caught
         raise
     finally:
         alive.cancel()
-        await hub.close(choose_ending(error, hub.left))
-        await server.stop()
-        if files is not None:
-            files.wipe()
+        try:
+            await hub.close(choose_ending(error, hub.left))
+            await server.stop()
+        finally:  # also for whoever is stopped while it says farewell
+            if files is not None:
+                may_be_kept = course.ended and isinstance(error, Exception)  # the disk was full, say
+                (files.close if may_be_kept else files.wipe)()
     return course
 
 

@@ -105,6 +105,8 @@ class PartyRun:
     def answer(self, frame: bytes) -> bytes:
         """Answer a request of the session that is open."""
         session = next(reversed(self._sessions.values()))
+        if not session.endpoint.answered:
+            session.endpoint.read(frame)  # what is refused here costs nothing
         session.before_first()
         return session.endpoint.receive(frame)
 

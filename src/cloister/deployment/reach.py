@@ -14,6 +14,7 @@ from cloister.errors import RefusedError
 from cloister.job import COORDINATOR, Job
 from cloister.runtime.remote.channel import Channel, LostError
 from cloister.runtime.remote.grpc_client import connect
+from cloister.runtime.remote.grpc_log import hear_handshakes
 from cloister.runtime.remote.hub import Deadlines
 from cloister.runtime.remote.messages import MAJOR, Challenge, Refusal
 from cloister.runtime.remote.participant import UnreachableError
@@ -44,7 +45,8 @@ def reach_coordinator(job: Job, own: OwnKeys, coordinator: PublicKeyFile, addres
     require_grpc()
     tls = make_end(job, own, {COORDINATOR: coordinator}, deadlines=Deadlines()).tls
     try:
-        challenge = asyncio.run(_hear(address, tls))
+        with hear_handshakes():
+            challenge = asyncio.run(_hear(address, tls))
     except (LostError, TimeoutError) as error:
         raise UnreachableError(
             f"the coordinator must answer at {address}, with the certificate of {coordinator.name}.pub, and trust "

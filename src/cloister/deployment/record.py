@@ -13,8 +13,10 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from cloister.crypto import write_fingerprint
 from cloister.deployment.coordinator_run import CoordinatorRun
 from cloister.errors import ConfigError
+from cloister.privacy.ledger.schema import sync_folder
 from cloister.runtime.remote.tls import TRANSPORT
 
 VERSION = 1
@@ -30,12 +32,12 @@ class LinkTraffic(Struct, frozen=True, kw_only=True):
 
 
 class SessionPart(Struct, frozen=True, kw_only=True):
-    """One session of the run; ``seconds`` since the coordinator was last started."""
+    """One session of the run; ``seconds`` since the coordinator was last started, whole ones, as in its log."""
 
     kind: str
     session: str
     steps: int
-    seconds: float
+    seconds: int
     traffic: tuple[LinkTraffic, ...]
 
 
@@ -76,7 +78,7 @@ def describe_run(course: CoordinatorRun) -> RunRecord:
         parties=tuple(
             PartyPart(
                 name=one.party,
-                identity=course.agreed.parties[one.party].hex(),
+                identity=write_fingerprint(course.agreed.parties[one.party]),
                 cloister_version=one.program,
                 consent=one.signature.hex(),
                 left=one.party in left,
@@ -88,7 +90,7 @@ def describe_run(course: CoordinatorRun) -> RunRecord:
                 kind=one.kind,
                 session=one.session.hex(),
                 steps=one.run.steps,
-                seconds=round(one.seconds, 3),
+                seconds=int(one.seconds),
                 traffic=tuple(
                     LinkTraffic(
                         party=one.members[number - 1],
@@ -104,8 +106,17 @@ def describe_run(course: CoordinatorRun) -> RunRecord:
     )
 
 
-def check_record_place(path: Path) -> None:
-    """Refuse a place where a record cannot be written; called before the run."""
+def check_record_place(path: Path, *, goes_on: bool) -> None:
+    """Refuse a place where a record cannot be written; called before the run.
+
+    Parameters
+    ----------
+    path
+        The file.
+    goes_on
+        Whether a run goes on that had begun: the record there may be its own. A new run replaces no record: it holds
+        what the parties of an earlier run agreed to, and may be of the run that was just to be gone on with.
+    """
     try:
         with tempfile.TemporaryFile(dir=path.parent or Path()):
             pass
@@ -113,16 +124,24 @@ def check_record_place(path: Path) -> None:
         raise _describe(path, error) from None
     if path.is_dir():
         raise ConfigError(f"the record must go to a file; {path} is a folder. Choose another place with --record.")
+    if path.exists() and not goes_on:
+        raise ConfigError(
+            f"the record of a run must go to a new file; {path} is there, so an earlier run is over. To run the job "
+            "again, move it, or choose another place with --record."
+        )
 
 
 def write_record(record: RunRecord, path: Path) -> None:
-    """Write a record, whole or not at all, in place of an earlier one."""
+    """Write a record, whole or not at all, in place of an earlier one; it is on the disk when this returns."""
     try:
         handle, fresh = tempfile.mkstemp(prefix=f".{path.name}-", dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(msgspec.json.format(msgspec.json.encode(record), indent=2) + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
             Path(fresh).replace(path)
+            sync_folder(path.parent)
         finally:
             Path(fresh).unlink(missing_ok=True)
     except OSError as error:

@@ -87,7 +87,7 @@ class RunFiles:
     """
 
     def __init__(self, folder: Path, *, key: bytes, job: bytes, role: str, anew: bool = False) -> None:
-        self.folder = folder / f"{job.hex()[:16]}-{role}"
+        self.folder = _find_folder(folder, job, role)
         self._key, self._memories = key, dict[str, Memory]()
         make_folder(self.folder)
         session = derive_key(job, "run of a role", role)[:RUN_BYTES]
@@ -97,6 +97,11 @@ class RunFiles:
             self._clear()  # what is left of a run that was being wiped
         if self.recovered and not isinstance(self.recovered[0], Begun):
             raise self._refuse()
+
+    @staticmethod
+    def exist(folder: Path, *, job: bytes, role: str) -> bool:
+        """Whether there are journals of a run; nothing is opened."""
+        return (_find_folder(folder, job, role) / _RUN).exists()
 
     @property
     def run(self) -> Begun | None:
@@ -146,3 +151,7 @@ class RunFiles:
             f"{self.folder}: journals of a run must be of version 1; these are not. Finish the run with the version of "
             "Cloister that began it, or give it up with --anew."
         )
+
+
+def _find_folder(folder: Path, job: bytes, role: str) -> Path:
+    return folder / f"{job.hex()[:16]}-{role}"

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cloister.audit.attack import find_far_outside
+from cloister.columns import column_slices, show_date, unit_ends, unit_starts
 from cloister.crypto import Stream
 from cloister.job import Job
 from cloister.privacy.units import PersonBudget, Unit
@@ -18,7 +21,8 @@ from cloister.records import FloatArray
 _RECORDS = 30  # of each party
 _CANARY_ROWS = 5
 ALIGNED = 64
-Tables = Mapping[str, FloatArray]
+Cells = NDArray[Any]
+Tables = Mapping[str, Cells]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +38,7 @@ class Neighbours:
     job: Job
     without: Tables
     present: Tables
-    server: FloatArray | None
+    server: Cells | None
 
     @classmethod
     def draw(cls, job: Job, key: bytes) -> Neighbours:
@@ -76,7 +80,7 @@ class Neighbours:
                 if party.name in tables:
                     header = ",".join((named, *(column.name for column in self.job.find_columns(party))))
                     ids = map(self._identify, range(len(tables[party.name])))
-                    rows = (",".join(map(repr, row)) for row in zip(ids, *tables[party.name].T.tolist(), strict=True))
+                    rows = (",".join(map(str, row)) for row in zip(ids, *tables[party.name].T.tolist(), strict=True))
                     sources[party.name] = folder / f"{party.name}.csv"
                     (folder / f"{party.name}.csv").write_text("\n".join((header, *rows, "")), encoding="utf-8")
         if self.server is not None:
@@ -88,9 +92,27 @@ class Neighbours:
         return row if self.job.data.person is None else min(row, _RECORDS) // 2
 
 
-def _draw_rows(job: Job, rows: int, stream: Stream) -> FloatArray:
+def _draw_rows(job: Job, rows: int, stream: Stream) -> Cells:
     """Whole records, uniform over the domain."""
-    return job.to_original(2 * stream.uniform(rows, len(job.columns)) - 1)
+    starts, ends = unit_starts(job.coordinates), unit_ends(job.coordinates)
+    return _find_cells(job, job.to_original(starts + (ends - starts) * stream.uniform(rows, job.dimensions)))
+
+
+def _find_cells(job: Job, points: FloatArray) -> Cells:
+    """Return records as their columns hold them, from coordinates in original units."""
+    if all(column.kind == "number" for column in job.columns):
+        return points
+    cells = np.empty((len(points), len(job.columns)), dtype=object)
+    for place, (column, block) in enumerate(zip(job.columns, column_slices(job.columns), strict=True)):
+        own = points[:, block]
+        if column.kind == "category":
+            levels = np.rint(own[:, 0]).clip(0, 1) if own.shape[1] == 1 else np.argmax(own, axis=1)
+            cells[:, place] = [column.levels[int(level)] for level in levels]
+        elif column.kind == "date":
+            cells[:, place] = [show_date(days) for days in own[:, 0].tolist()]
+        else:
+            cells[:, place] = own[:, 0] > 0.5 if column.kind == "boolean" else own[:, 0]
+    return cells
 
 
 def _split_rows(job: Job, stream: Stream) -> tuple[Tables, Tables]:
@@ -101,7 +123,7 @@ def _split_rows(job: Job, stream: Stream) -> tuple[Tables, Tables]:
         return tables, {**tables, first: np.vstack([tables[first], canary])}
     if job.budget is not None and job.budget.unit is Unit.CLIENT:
         return {**tables, first: tables[first][:0]}, tables
-    return tables, {**tables, first: np.vstack([tables[first], find_far_outside(job)])}
+    return tables, {**tables, first: np.vstack([tables[first], _find_cells(job, find_far_outside(job)[None])])}
 
 
 def _split_columns(job: Job, stream: Stream) -> tuple[Tables, Tables]:
@@ -110,5 +132,5 @@ def _split_columns(job: Job, stream: Stream) -> tuple[Tables, Tables]:
     tables = {party: whole[:, columns] for party, columns in held.items() if columns}
     changed = list(tables)[int(stream.integers(len(tables), 1)[0])]
     other = tables[changed].copy()
-    other[-1] = find_far_outside(job)[held[changed]]
+    other[-1] = _find_cells(job, find_far_outside(job)[None])[0, held[changed]]
     return tables, {**tables, changed: other}

@@ -10,11 +10,10 @@ Every `Job` that exists is valid: all rules are checked when one is made, whethe
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
@@ -22,7 +21,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from cloister.columns import Column, scale_to_original, to_original, to_unit
+from cloister.columns import Column, Coordinate, list_coordinates, scale_to_original, to_original, to_unit
 from cloister.job.options import Options, join_or, known_options, make_options
 from cloister.job.people import (
     JobCoordinator,
@@ -37,12 +36,11 @@ from cloister.job.refusals import (
     KeyPath,
     check_fields,
     check_integer,
-    check_number,
     check_text,
     refuse,
     show_value,
 )
-from cloister.privacy.units import Budget
+from cloister.privacy.units import Budget, Unit
 from cloister.records import FloatArray
 
 MAX_SEED = 2**63 - 1
@@ -50,8 +48,14 @@ MAX_RECORDS = 2**31
 """The most records of one party: as many as the widest ring is known to hold."""
 MAX_COUNT = 2**53
 _JOB_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_ALWAYS_TAKEN = frozenset({"match", "max_records", *PERSON_KEYS})
-_AGREED_WHERE_GIVEN = frozenset(PERSON_KEYS)  # without them, a job has the digest that it had before they existed
+_ALWAYS_TAKEN = frozenset({"match", "missing", "max_records", "scale", *PERSON_KEYS})
+SPREAD_MOST = 200
+"""Coordinates up to which columns are scaled by their spread, if nothing else is said."""
+_NOT_AGREED = frozenset({"match", "server"})
+"""Keys of ``[data]`` about how a party reads its own table, and where a file is: they change nothing for the others."""
+
+
+_FIRST_KEYS = ("match", "max_records", "records", "server", "id", "id_form", "id_trim", "id_ignore_case", "aligned")
 
 
 class DataOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,12 +64,18 @@ class DataOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     Attributes
     ----------
     match
-        Whether the columns must be in the job's order or are found by name.
+        Whether columns are found by name, or must be in the job's order, too.
+    missing
+        What becomes of a record with a missing cell: its table is refused, or the record is left out, or the protocol
+        takes it (`Facts.imputes`), as NaN in the batches of its table. A record is looked at alone, so neighbours stay
+        neighbours.
     max_records
         A public cap on the records of one party. It bounds the sums, so that a small ring is known to suffice.
     records
         The number of records of all parties together, declared public. If it is left out, protocols that can do without
         it keep it private. Where columns are split: the number of aligned records, which a run checks.
+    scale
+        Whether a column counts by its ``"bounds"`` or by a ``"spread"`` that is released; see `Job.scale`.
     server
         The table of the server's data, relative to the job's folder. It is public: everyone has it.
     id, id_form, id_trim, id_ignore_case
@@ -77,9 +87,11 @@ class DataOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         one if it is left out; at how many parties a person has records at most, all if it is left out.
     """
 
-    match: Literal["order", "name"] = "order"
+    match: Literal["order", "name"] = "name"
+    missing: Literal["refuse", "drop", "impute"] = "refuse"
     max_records: Annotated[int, Meta(ge=1, le=MAX_RECORDS)] | None = None
     records: Annotated[int, Meta(ge=1, le=MAX_COUNT)] | None = None
+    scale: Literal["spread", "bounds"] | None = None
     server: Annotated[str, Meta(max_length=1000)] | None = None
     id: Annotated[str, Meta(max_length=200)] | None = None
     id_form: Literal["text", "integer", "raw"] | None = None
@@ -98,6 +110,9 @@ class OwnSide(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     ----------
     data
         Where its table is.
+    separator, decimal
+        Of a CSV file: what separates its cells, and what stands before decimals. They are of this one file, and others
+        may be written otherwise, so they are not agreed on.
     dataset
         What its ledger calls these records: all tables of one name share one account and its cap, however they grow or
         change. Without it, they belong to one data set with all other tables that have no name in that ledger.
@@ -110,6 +125,8 @@ class OwnSide(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """
 
     data: Path | None = None
+    separator: Annotated[str, Meta(max_length=1)] | None = None
+    decimal: Literal[".", ","] | None = None
     dataset: Annotated[str, Meta(max_length=200)] | None = None
     ledger: Path | None = None
     alignment: Path | None = None
@@ -129,9 +146,9 @@ class Job:
     choose_k
         ``clusters.choose_k``: let the protocol choose the number of clusters, at most ``k``.
     columns
-        The columns with their public bounds, in the order of the centres.
+        What the tables have: the columns with their public bounds or levels. `coordinates` are what is clustered.
     parties
-        At least two, with different names.
+        With different names. One alone is one table: differentially private, by the protocols that take it.
     protocol, data, budget, coordinator
         The sections of the same name. `cloister.make_options` makes those of a protocol. A budget for persons becomes
         a `PersonBudget`, which says how many records of each count.
@@ -168,6 +185,7 @@ class Job:
         _check_facts(self)
         _check_budget(self)
         object.__setattr__(self, "budget", count_persons(self))
+        _check_scale(self)
         self.protocol.check(self)
 
     def find_columns(self, party: JobParty) -> tuple[Column, ...]:
@@ -177,17 +195,47 @@ class Job:
         columns = {column.name: column for column in self.columns}
         return tuple(columns[name] for name in party.columns or ())
 
+    @cached_property
+    def coordinates(self) -> tuple[Coordinate, ...]:
+        """What is clustered, in the order of the centres: numbers, dates, and the levels of categories."""
+        return list_coordinates(self.columns)
+
+    @property
+    def may_spread(self) -> bool:
+        """Whether the protocol can scale columns by a spread that it releases, for this unit."""
+        return self.protocol.facts.spread and self.budget is not None and self.budget.unit is not Unit.CLIENT
+
+    @property
+    def scale(self) -> Literal["spread", "bounds"]:
+        """What decides how much a column counts: what ``[data]`` says; else the spread, where that can be released.
+
+        Beyond `SPREAD_MOST` coordinates it is the bounds: columns usually share a unit then.
+        """
+        usual: Literal["spread", "bounds"] = "spread" if self.dimensions <= SPREAD_MOST else "bounds"
+        return self.data.scale or (usual if self.may_spread else "bounds")
+
+    @property
+    def dimensions(self) -> int:
+        """The number of coordinates d."""
+        return len(self.coordinates)
+
+    def find_coordinates(self, party: JobParty) -> tuple[Coordinate, ...]:
+        """Return the coordinates of a party's columns, in their order."""
+        places = {column.name: i for i, column in enumerate(self.columns)}
+        wanted = [places[column.name] for column in self.find_columns(party)]
+        return tuple(axis for place in wanted for axis in self.coordinates if axis.column == place)
+
     def to_unit(self, points: FloatArray) -> FloatArray:
         """Map points from original units to [-1, 1]^d."""
-        return to_unit(points, self.columns)
+        return to_unit(points, self.coordinates)
 
     def to_original(self, points: FloatArray) -> FloatArray:
         """Map points from [-1, 1]^d to original units."""
-        return to_original(points, self.columns)
+        return to_original(points, self.coordinates)
 
     def scale_to_original(self, lengths: FloatArray) -> FloatArray:
-        """Map lengths along the columns of [-1, 1]^d to original units."""
-        return scale_to_original(lengths, self.columns)
+        """Map lengths along the coordinates of [-1, 1]^d to original units."""
+        return scale_to_original(lengths, self.coordinates)
 
     @cached_property
     def digest(self) -> bytes:
@@ -196,15 +244,26 @@ class Job:
             "name": self.name,
             "k": self.k,
             "choose_k": self.choose_k,
-            "columns": [asdict(column) for column in self.columns],
+            "columns": [column.list_agreed() for column in self.columns],
             "parties": [list_agreed(party) for party in self.parties],
             "protocol": self.protocol,
-            "data": _list_agreed_data(self.data),
+            "data": _list_agreed(self.data),
             "budget": self.budget,
         }
         if self.coordinator.identity is not None:
             agreed["coordinator"] = self.coordinator.identity
         return hashlib.sha256(msgspec.msgpack.encode(agreed, order="sorted")).digest()
+
+
+def _list_agreed(data: DataOptions) -> dict[str, object]:
+    """Return what is agreed on of ``[data]``. Keys of the first version always stand there, so that digests stay."""
+    first = DataOptions(match="order")
+    agreed: dict[str, object] = {key: getattr(first, key) for key in _FIRST_KEYS}
+    for key in data.__struct_fields__:
+        value = getattr(data, key)
+        if key not in _NOT_AGREED and (key in _FIRST_KEYS or value != getattr(first, key)):
+            agreed[key] = value
+    return agreed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,12 +331,6 @@ class Setup:
         return self.own.get(party, OwnSide())
 
 
-def _list_agreed_data(data: DataOptions) -> dict[str, object]:
-    """Return what the digest covers of ``[data]``: all but where the server's table is."""
-    agreed: dict[str, object] = {key: getattr(data, key) for key in data.__struct_fields__} | {"server": None}
-    return {key: value for key, value in agreed.items() if value is not None or key not in _AGREED_WHERE_GIVEN}
-
-
 def _check_alignments(setup: Setup) -> None:
     """Refuse alignment files that only some parties have, or that cannot be checked against IDs."""
     job = setup.job
@@ -304,18 +357,6 @@ def _check_alignments(setup: Setup) -> None:
         refuse(("data", "id"), "be given with alignments", "none", what_to_do)
 
 
-def check_bounds(path: KeyPath, low: object, high: object) -> None:
-    """Refuse public bounds of one column that are not two finite numbers with low < high."""
-    low_number, high_number = check_number((*path, "low"), low), check_number((*path, "high"), high)
-    if low_number == high_number:
-        refuse((*path, "high"), "be greater than low", f"low = high = {show_value(low)}", "Widen the bounds.")
-    if low_number > high_number:
-        got = f"low = {show_value(low)}, high = {show_value(high)}"
-        refuse((*path, "high"), "be greater than low", got, "Swap them.")
-    if not math.isfinite(high_number - low_number):
-        refuse(path, "have bounds whose difference is a finite double", "bounds too far apart", "Narrow them.")
-
-
 def _check_columns(columns: Sequence[Column]) -> None:
     if not columns:
         refuse(("columns",), "have at least one column", "none", "Write: age = { low = 18, high = 95 }")
@@ -326,14 +367,27 @@ def _check_columns(columns: Sequence[Column]) -> None:
             refuse(("columns", column.name), "be named once", f"{times[column.name]} times")
 
 
+def _check_scale(job: Job) -> None:
+    """Refuse a spread where it is not released, and columns without bounds where it is not."""
+    if job.scale == "spread" and not job.may_spread:
+        takers = [name for name, options in known_options().items() if options.facts.spread]
+        must = f'be "bounds", or come with the protocol {join_or(takers)} and a budget for records or persons'
+        refuse(("data", "scale"), must, show_value("spread"), "Its release is proved for these only.")
+    for column in job.columns:
+        if column.bounds == "private" and job.scale != "spread":
+            must, what_to_do = 'have public bounds with scale = "bounds"', "Write low and high, or change the scale."
+            refuse(("columns", column.name), must, 'bounds = "private"', what_to_do)
+
+
 def _check_facts(job: Job) -> None:
     """Refuse sizes and keys of other sections that the protocol does not take."""
     facts, protocol = job.protocol.facts, job.protocol.name
     key, least = ("k_max", 2) if job.choose_k else ("k", facts.clusters_least)
     check_integer(("clusters", key), job.k, least, facts.clusters_most)
-    if len(job.columns) > facts.dimensions_most:
-        must = f"be at most {facts.dimensions_most} with the protocol {protocol}"
-        refuse(("columns",), must, str(len(job.columns)))
+    _check_alone(job)
+    if job.dimensions > facts.dimensions_most:
+        must = f"have at most {facts.dimensions_most} coordinates with the protocol {protocol}"
+        refuse(("columns",), must, f"{job.dimensions}", "A category has one for each of its levels.")
     if job.choose_k and not facts.chooses_k:
         takers = [name for name, options in known_options().items() if options.facts.chooses_k]
         _refuse_section(("clusters", "choose_k"), takers, protocol)
@@ -341,6 +395,11 @@ def _check_facts(job: Job) -> None:
         if key not in facts.data_keys | _ALWAYS_TAKEN and getattr(job.data, key) is not None:
             takers = [name for name, options in known_options().items() if key in options.facts.data_keys]
             _refuse_section(("data", key), takers, protocol)
+    if job.data.missing == "impute" and not facts.imputes:
+        takers = [name for name, options in known_options().items() if options.facts.imputes]
+        must = f"come with the protocol {join_or(takers)}" if takers else "be refuse or drop"
+        what_to_do = 'Write missing = "drop": it leaves out the records with missing cells.'
+        refuse(("data", "missing"), must, f'"impute" with {protocol}', what_to_do)
     if job.data.id is not None and job.data.id in {column.name for column in job.columns}:
         must, what_to_do = "not be a column that is clustered", "Remove it from [columns]."
         refuse(("data", "id"), must, show_value(job.data.id), what_to_do)
@@ -348,6 +407,20 @@ def _check_facts(job: Job) -> None:
         if facts.split == "rows" and party.columns is not None:
             takers = [name for name, options in known_options().items() if options.facts.split == "columns"]
             _refuse_section(("parties", i, "columns"), takers, protocol)
+
+
+def _check_alone(job: Job) -> None:
+    """Refuse one party where a protocol is one between several, and hiding the only party there is."""
+    if len(job.parties) > 1:
+        return
+    facts, protocol = job.protocol.facts, job.protocol.name
+    if facts.parties_least > 1:
+        alone = [name for name, options in known_options().items() if options.facts.parties_least == 1]
+        what_to_do = f"Add another [[parties]] section. One table alone needs noise: use {join_or(alone)}."
+        refuse(("parties",), f"be at least {facts.parties_least} with the protocol {protocol}", "1", what_to_do)
+    if job.budget is not None and job.budget.unit is Unit.CLIENT:
+        what_to_do = "With one table, the unit is what is in it: leave unit out."
+        refuse(("budget", "unit"), "not be all of the only party's records", show_value("client"), what_to_do)
 
 
 def _refuse_section(path: KeyPath, takers: list[str], protocol: str) -> None:

@@ -13,7 +13,7 @@ from cloister.job.model import Job
 from cloister.job.options import Options
 from cloister.job.refusals import KeyPath, refuse, show_value
 from cloister.numeric import FixedPoint, RingBits
-from cloister.privacy.placement import Aggregator, Joint, Local, Placement, Shared
+from cloister.privacy.placement import Aggregator, Joint, Local, Owner, Placement, Shared
 
 PlacementKind = Literal["aggregator", "shared", "local", "joint"]
 PADS_MOST = 300
@@ -110,6 +110,9 @@ class NoiseOptions(SumOptions, frozen=True):
         """Refuse shares of noise that dropouts or colluding parties would leave too small."""
         super().check(job)
         parties = len(job.parties)
+        if parties == 1:
+            self._check_alone()
+            return
         given = [key for key in ("colluding_max", "honest_fraction") if getattr(self, key) is not None]
         if self.resolve_placement(parties) == "shared":
             self._check_shares(given, parties)
@@ -119,6 +122,13 @@ class NoiseOptions(SumOptions, frozen=True):
                 refuse(("protocol", key), 'come with placement = "shared"', got, "Remove it.")
         if self.resolve_masks(parties) == "double":
             check_quorum(self.resolve_min_parties(parties), parties, self.resolve_colluding_max(parties))
+
+    def _check_alone(self) -> None:
+        """Refuse what is between several parties."""
+        for key in ("placement", "masks", "colluding_max", "honest_fraction", "min_parties"):
+            if getattr(self, key) is not None:
+                what_to_do = "Whoever holds the table adds the noise; there is nobody to mask it from: remove it."
+                refuse(("protocol", key), "be left out with one party", show_value(getattr(self, key)), what_to_do)
 
     def _check_shares(self, given: list[str], parties: int) -> None:
         if len(given) > 1:
@@ -168,6 +178,8 @@ class NoiseOptions(SumOptions, frozen=True):
 
     def make_placement(self, parties: int) -> Placement:
         """Return who adds the noise among this many parties."""
+        if parties == 1:
+            return Owner()
         match self.resolve_placement(parties):
             case "shared":
                 return Shared(

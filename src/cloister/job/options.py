@@ -40,21 +40,25 @@ class Facts:
     ledger
         Whether its releases can be charged to a ledger.
     data_keys
-        The keys of ``[data]`` that it takes in addition to ``match`` and ``max_records``.
+        The keys of ``[data]`` that it takes in addition to ``match``, ``missing`` and ``max_records``.
     alignment
         Which IDs get a place if the job names an ID column.
+    imputes
+        Whether it takes records with missing cells, which are NaN in the batches of a table.
     chooses_k
         Whether it can choose k.
     section
         The field of its options that is a section of its own in the job file, named after the protocol.
-    clusters_least, clusters_most, dimensions_most
-        The sizes it can handle.
+    clusters_least, clusters_most, dimensions_most, parties_least
+        The sizes it can handle. One party is one table: it runs alone, without masks or a coordinator.
     remedy
         How the loss of an exact run may be lowered, in a sentence.
     hides_values
         What hides a party's values in transit, if it is not masks in a ring.
     noise_on_grid
         Whether all its noise is in steps of the records' fixed-point grid, so that it can be shown in unit scaling.
+    spread
+        Whether it can scale columns by a spread that it releases, where a unit is a record.
     """
 
     split: Literal["rows", "columns"] = "rows"
@@ -64,14 +68,17 @@ class Facts:
     ledger: bool = True
     data_keys: frozenset[str] = frozenset()
     alignment: Literal["intersection", "union"] | None = None
+    imputes: bool = False
     chooses_k: bool = False
     section: str | None = None
     clusters_least: int = 1
     clusters_most: int = CLUSTERS_MOST
     dimensions_most: int = DIMENSIONS_MOST
+    parties_least: int = 2
     remedy: str = "Another start finds less: run again, change initialisation, or give a start."
     hides_values: str = ""
     noise_on_grid: bool = False
+    spread: bool = False
 
 
 class Options(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="name"):

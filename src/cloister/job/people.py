@@ -62,10 +62,9 @@ class JobCoordinator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 def check_parties(parties: Sequence[JobParty]) -> None:
-    """Refuse fewer than two parties, and names that cannot be told apart or name no file."""
-    if len(parties) < 2:
-        what_to_do = "Add another [[parties]] section; a single organisation can use scikit-learn."
-        refuse(("parties",), "be at least 2", str(len(parties)), what_to_do)
+    """Refuse no parties, and names that cannot be told apart or name no file."""
+    if not parties:
+        refuse(("parties",), "be at least 1", "0", "Add a [[parties]] section for each organisation.")
     seen: dict[str, int] = {}
     for i, party in enumerate(parties):
         path: KeyPath = ("parties", i, "name")

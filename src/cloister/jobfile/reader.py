@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from cloister.columns import refuse_missing_bounds
 from cloister.errors import ConfigError
 from cloister.job import Job, OwnSide, Policy, Setup, check_policy, find_policy
 from cloister.job.refusals import KeyedConfigError, KeyPath, check_choice, refuse, show_value
@@ -29,7 +30,6 @@ from cloister.jobfile.sections import (
     read_own_side,
     read_parties,
     read_protocol,
-    refuse_missing_bounds,
 )
 from cloister.privacy.ledger import default_ledger
 from cloister.runtime import NETWORKS
@@ -40,7 +40,7 @@ MAX_JOB_BYTES = 4 * 2**20
 _TOML_LINE = re.compile(r"\(at line (\d+), column \d+\)")
 # A dotted key of more than 16 parts, for which the parser would need time and memory in the square of their number.
 _DEEP_KEY = re.compile(r"""(?<![\w-])(?:(?:[A-Za-z0-9_-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')[ \t]*\.[ \t]*){16}""")
-_OWN_KEYS = ("data", "dataset", "ledger", "alignment", "policy")
+_OWN_KEYS = ("data", "separator", "decimal", "dataset", "ledger", "alignment", "policy")
 
 Read = TypeVar("Read")
 
@@ -138,7 +138,7 @@ def check_own_policy(setup: Setup, party: str, job: Job) -> Path | None:
 
 
 def load_own_side(path: str | Path) -> OwnSide:
-    """Read one party's own side: a TOML file with the keys data, dataset, ledger, alignment and policy.
+    """Read one party's own side: a TOML file with the keys of `OwnSide`.
 
     Paths in it are relative to its folder. No other party needs it, and nothing in it is agreed on.
     """
@@ -322,7 +322,7 @@ def _keep_ledgers(setup: Setup) -> Setup:
 
 
 def _refuse_tables(path: KeyPath, table: Mapping[str, Any]) -> None:
-    for key in ("data", "dataset", "alignment"):
+    for key in ("data", "separator", "decimal", "dataset", "alignment"):
         if key in table:
             what_to_do = "It holds no records: remove it."
             refuse((*path, key), "be left out without columns", show_value(table[key]), what_to_do)

@@ -14,9 +14,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from cloister.columns import Column
+from cloister.columns import Column, parse_column, refuse_missing_bounds, show_bounds
 from cloister.job import Budget, DataOptions, JobCoordinator, JobParty, Options, OwnSide, make_options
-from cloister.job.model import check_bounds
 from cloister.job.options import known_options, name_takers
 from cloister.job.refusals import (
     KeyedConfigError,
@@ -26,7 +25,6 @@ from cloister.job.refusals import (
     check_number,
     check_text,
     format_path,
-    quote_key,
     quote_string,
     refuse,
     show_value,
@@ -35,7 +33,7 @@ from cloister.job.refusals import (
 from cloister.privacy.units import EPSILON_LEAST, EPSILON_MOST, Unit
 
 _DELTA = 1e-6
-_PARTY_KEYS = ("name", "identity", "columns", "data", "dataset", "alignment")
+_PARTY_KEYS = ("name", "identity", "columns", "data", "separator", "decimal", "dataset", "alignment")
 SECTION_KEYS: dict[str, tuple[str, ...]] = {
     "clusters": ("k", "choose_k", "k_max"),
     "data": DataOptions.__struct_fields__,
@@ -111,40 +109,17 @@ def read_protocol(document: Mapping[str, Any]) -> Options:
 
 
 def read_columns(table: object) -> tuple[Column, ...]:
-    """Read ``[columns]``: each needs public bounds."""
+    """Read ``[columns]``: each needs public bounds or levels."""
     if not isinstance(table, dict):
         refuse(("columns",), "be a section of columns with bounds", show_value(table))
     if not table:
         refuse_missing_bounds(("columns",), "age", "no column")
-    columns = []
     for name, bounds in table.items():
         path: KeyPath = ("columns", name)
         check_text(path, name, longest=200)
         if not isinstance(bounds, dict):
-            refuse(path, "be a table of bounds", show_value(bounds), f"Write: {_show_bounds(name)}")
-        check_keys(path, bounds, ("low", "high"))
-        missing = [key for key in ("low", "high") if key not in bounds]
-        if missing:
-            refuse_missing_bounds(path, name, f"no {' and no '.join(missing)}")
-        check_bounds(path, bounds["low"], bounds["high"])
-        columns.append(Column(name=name, low=float(bounds["low"]), high=float(bounds["high"])))
-    return tuple(columns)
-
-
-def refuse_missing_bounds(path: KeyPath, name: str, got: str) -> None:
-    """Refuse missing bounds, and say why they must be written by hand."""
-    refuse(
-        path,
-        "have public bounds, low and high",
-        got,
-        "The smallest and the largest value of a column are two people's records, so they are not public and "
-        f"Cloister does not take them from the data. Fill in low and high for column {name} from what is "
-        f"generally known, for example: {_show_bounds(name)}",
-    )
-
-
-def _show_bounds(name: str) -> str:
-    return f"{quote_key(name)} = {{ low = 0, high = 100 }}"
+            refuse(path, "be a table of bounds", show_value(bounds), f"Write: {show_bounds(name)}")
+    return tuple(parse_column(name, bounds) for name, bounds in table.items())
 
 
 def read_data(table: object) -> DataOptions:
@@ -206,8 +181,13 @@ def read_own_side(path: KeyPath, table: Mapping[str, Any], folder: Path) -> OwnS
     dataset = table.get("dataset")
     if dataset is not None:
         check_text((*path, "dataset"), dataset, longest=200)
+    separator, decimal = table.get("separator"), table.get("decimal")
+    if separator is not None and (not isinstance(separator, str) or len(separator) != 1):
+        refuse((*path, "separator"), "be one character", show_value(separator), 'Write: separator = ";"')
+    if decimal is not None:
+        check_choice((*path, "decimal"), decimal, (".", ","))
     paths = {key: find(key) for key in ("data", "alignment", "ledger", "policy")}
-    return OwnSide(dataset=dataset, **paths)
+    return OwnSide(dataset=dataset, separator=separator, decimal=decimal, **paths)
 
 
 def check_keys(path: KeyPath, table: object, known: tuple[str, ...]) -> None:

@@ -6,30 +6,74 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
+from typing import Literal
 
 from cloister.job.options import join_or, known_options, name_takers
 from cloister.job.refusals import quote_key, quote_string
 
 _COMMENTS_AT = 35
+_BLANKS = {
+    "number": "FILL IN low and high",
+    "date": "dates: FILL IN from and to",
+    "levels": "text with few values: FILL IN levels, those that are generally known, or delete this line",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class TemplateColumn:
+    """A column of the new job: the kind that its cells seem to be of, or why it is left out.
+
+    Attributes
+    ----------
+    name
+        The column's name.
+    kind
+        What its author must fill in: bounds of numbers or dates, levels, or, for booleans, nothing.
+    left_out
+        Why it stands there as a comment; empty if it does not.
+    levels
+        Proposed levels, which stand there as a comment.
+    """
+
+    name: str
+    kind: Literal["number", "boolean", "date", "levels"] = "number"
+    left_out: str = ""
+    levels: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class TemplateParty:
-    """A party of the new job: its table, relative to the job file, for a simulation; or its identity."""
+    """A party of the new job: its table, relative to the job file, for a simulation; or its identity.
+
+    Attributes
+    ----------
+    name, data, identity
+        As in the job file.
+    columns
+        Where columns are split: its own.
+    separator
+        Of its CSV file, if it is no comma.
+    decimal_commas
+        Whether its numbers have decimal commas; None if they may have.
+    """
 
     name: str
     data: str | None = None
     identity: str | None = None
+    columns: tuple[str, ...] | None = None
+    separator: str | None = None
+    decimal_commas: bool | None = False
 
 
 def render_template(
     *,
     name: str,
     k: int,
-    columns: Sequence[str],
+    columns: Sequence[str | TemplateColumn],
     parties: Sequence[TemplateParty],
     coordinator: str | None = None,
     address: str | None = None,
+    id_column: str | None = None,
 ) -> str:
     """Return the text of a job file whose only errors are the blanks that its author must fill.
 
@@ -40,14 +84,16 @@ def render_template(
     k
         The number of clusters.
     columns
-        Names of the columns, in order.
+        The columns, in order; names stand for columns of numbers.
     parties
         The parties; if there is only one, a second is added and marked to be filled in.
     coordinator, address
         The coordinator's identity, between organisations, and where it listens.
+    id_column
+        Where columns are split: the column by which records are aligned.
     """
-    width = max(len(quote_key(column)) for column in columns)
-    bounds = "\n".join(f"{quote_key(column):<{width}} = {{}}  # FILL IN low and high" for column in columns)
+    listed = [column if isinstance(column, TemplateColumn) else TemplateColumn(name=column) for column in columns]
+    bounds = _render_columns(listed)
     sections = "\n".join(_render_party(party) for party in parties)
     if len(parties) < 2:
         second = TemplateParty(name="second", data="second.csv")
@@ -71,19 +117,17 @@ epsilon = 1.0
 [clusters]
 k = {k}
 
-# Public bounds of each column, in original units: age = {{ low = 0, high = 120 }}
-# Take them from what is generally known, not from the data: the smallest and the largest value are two
-# people's records. Values outside are moved onto the bounds. Delete the columns that should not be clustered.
+# Public bounds of each column, in original units. Take them from what is generally known, not from the data: the
+# smallest and the largest value are two people's records. Values outside are moved onto the bounds. Each is one of
+#   age = {{ low = 0, high = 120 }}       admitted = {{ from = 2015-01-01, to = 2024-12-31 }}
+#   sex = {{ levels = ["f", "m"] }}       smoker = {{ boolean = true }}
+# With weight = 2 in its braces a column counts more. Delete the columns that should not be clustered.
 [columns]
 {bounds}
 
-# [data]
-# match = "name"                   # take columns by name, whatever their order in the tables
-# records = 100000                 # the total number of records, only if it is public anyway: saves some budget
-
+{_render_data(id_column)}
 {sections}
-# [protocol]
-{_list_protocols()}
+{"[protocol]" + chr(10) + 'name = "vertical"' if id_column else "# [protocol]" + chr(10) + _list_protocols()}
 # placement = "shared"             # who adds the noise: every party a share (default for 3 to 300 parties); "local",
 #                                  # every party all of it (default for two); or "aggregator", the coordinator, which
 #                                  # must then never see the result (default for more)
@@ -100,6 +144,34 @@ k = {k}
 # [run]
 # seed = 7                         # the same run every time, but its masks and noise are not secret
 # secure = true                    # refuse a seed
+"""
+
+
+def _render_columns(columns: Sequence[TemplateColumn]) -> str:
+    """Return the lines of [columns]; what must be filled in, or left out, says so."""
+    width = max(len(quote_key(column.name)) for column in columns)
+    lines = []
+    for column in columns:
+        name = f"{quote_key(column.name):<{width}}"
+        if column.left_out:
+            lines.append(f"# {name} = {{}}  # {column.left_out}")
+        elif column.kind == "boolean":
+            lines.append(f"{name} = {{ boolean = true }}")
+        else:
+            lines.append(f"{name} = {{}}  # {_BLANKS[column.kind]}")
+        if column.levels:
+            levels = ", ".join(map(quote_string, column.levels))
+            lines.append(f"# {name} = {{ levels = [{levels}] }}  # VALUES OF RECORDS: share only public ones")
+    return "\n".join(lines)
+
+
+def _render_data(id_column: str | None) -> str:
+    """Return the section [data], with an ID column or as a comment."""
+    lead = "# [data]" if id_column is None else f"[data]\nid = {quote_string(id_column)}"
+    return f"""\
+{lead}
+# missing = "drop"                 # leave out records with missing cells; by default such a table is refused
+# records = 100000                 # the total number of records, only if it is public anyway: saves some budget
 """
 
 
@@ -124,8 +196,14 @@ def _list_protocols() -> str:
 
 def _render_party(party: TemplateParty, comment: str = "") -> str:
     """Return one [[parties]] section."""
-    keys = {"identity": party.identity, "data": party.data}
+    keys = {"identity": party.identity, "data": party.data, "separator": party.separator}
     given = "".join(f"{key} = {quote_string(value)}\n" for key, value in keys.items() if value is not None)
+    if party.decimal_commas is not False:
+        given += (
+            'decimal = ","\n' if party.decimal_commas else '# decimal = ","  # if its numbers have decimal commas\n'
+        )
+    if party.columns is not None:
+        given += f"columns = [{', '.join(map(quote_string, party.columns))}]\n"
     return f"[[parties]]\nname = {quote_string(party.name)}{comment}\n{given}"
 
 

@@ -24,6 +24,7 @@ from cloister.kmeans.assignment import (
 from cloister.kmeans.initialisation import kmeans_plus_plus, random_in_domain, random_records, sphere_packing
 from cloister.kmeans.kernel import ClusterSums, Nearest, cluster_sums, nearest
 from cloister.kmeans.lloyd import Fit, lloyd, update_centres, weighted_kmeans
+from cloister.kmeans.missing import fill_from_centres
 from cloister.kmeans.offsets import Join, Joined, sum_offsets
 from cloister.kmeans.values import fold, truncate
 
@@ -42,6 +43,7 @@ __all__ = [
     "Nearest",
     "Unconstrained",
     "cluster_sums",
+    "fill_from_centres",
     "fold",
     "kmeans_plus_plus",
     "lloyd",

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from cloister.compiled import compile_loop
 from cloister.errors import ConfigError
 from cloister.kmeans.kernel import nearest
+from cloister.kmeans.missing import fill_from_centres
 from cloister.numeric import find_reach
 from cloister.records import FloatArray, IntArray, Records, iterate_chunks
 
@@ -52,14 +53,16 @@ def sum_offsets(
 
     A record x of centre c and radius r adds z = round(y), y = (x - c) / r scaled so that a length of 1 or more
     becomes `find_reach`'s, so |z| <= scale. Its squared length adds an integer from 0 to weight, and so does its count.
-    The centre is the nearest and the squared length the offset's, unless ``join`` says otherwise.
+    The centre is the nearest and the squared length the offset's, unless ``join`` says otherwise. A missing cell has
+    the coordinate of the record's own centre, so its offset is 0.
     """
     k, d = centres.shape
     reach = find_reach(scale, d)
     if not (radii >= _RADIUS_LEAST).all() or np.isinf(radii).any():
         raise ConfigError(f"radii must be finite and at least {_RADIUS_LEAST:g}; got others.")
     out = np.zeros((k, d + 2), dtype=np.int64)
-    for points in iterate_chunks(records, _CHUNK_ROWS):
+    for chunk in iterate_chunks(records, _CHUNK_ROWS, fill=None):
+        points = fill_from_centres(chunk, centres)
         if join is None:
             _add_offsets(points, nearest(points, centres).labels, _NO_SQUARES, centres, radii, reach, weight, out)
         else:

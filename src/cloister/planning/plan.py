@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
-from cloister.columns import Column
+from cloister.columns import Column, Coordinate, list_coordinates
 from cloister.errors import ConfigError
 from cloister.forecast.model import (
     Case,
@@ -23,7 +23,7 @@ from cloister.forecast.model import (
 from cloister.job import MAX_COUNT, Job, Setup
 from cloister.job.options import known_options
 from cloister.privacy.card import UNPROVED, explain_weakness
-from cloister.privacy.units import EPSILON_CLAIMED_MOST, Counted, LeakageTable, Learns, Noisy, Unit
+from cloister.privacy.units import EPSILON_CLAIMED_MOST, Counted, LeakageTable, Learns, Noisy, Unit, name_role
 from cloister.protocol import Clustering, read_public_input, resolve_protocol
 from cloister.runtime import OnProgress
 
@@ -118,6 +118,11 @@ class Plan:
     memory_bytes: int | None = None
     notes: tuple[str, ...] = ()
     advice: str = ""
+
+    @property
+    def coordinates(self) -> tuple[Coordinate, ...]:
+        """What would be clustered."""
+        return list_coordinates(self.columns)
 
     @property
     def by_parties(self) -> bool:
@@ -256,7 +261,7 @@ def _sum_up(leakage: LeakageTable, middleman: str, noisy: Noisy) -> str:
     """Put the leakage table into one line: what each role learns that is not its own."""
     parts = []
     for role, rows in groupby(leakage.rows, key=lambda row: row.role):
-        name = {"coordinator": f"the {middleman}", "party": "each party"}[role]
+        name = name_role(role, middleman)
         learned = [row for row in rows if row.learns not in (Learns.NOTHING, Learns.OWN)]
         kinds = [
             f"{'; '.join(row.meaning for row in alike)} ({how.in_words(noisy)})"

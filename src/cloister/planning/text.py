@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from cloister.columns import Coordinate
 from cloister.forecast.advice import format_noise, format_ratio
 from cloister.forecast.model import Case, PartyBytes, PlacementForecast, QuorumNoise, Range
 from cloister.planning.plan import Plan, name_any
@@ -21,7 +23,8 @@ def print_plan(plan: Plan, console: Console) -> None:
     """Print a plan."""
     k = f"at most {plan.k}" if plan.choose_k else f"{plan.k}"
     held = "columns" if plan.split == "columns" else "records"
-    console.print(Text(f"{plan.name}: a plan for {k} clusters over the {held} of {plan.parties:,} parties"))
+    holders = "one table" if plan.parties == 1 else f"{plan.parties:,} parties"
+    console.print(Text(f"{plan.name}: a plan for {k} clusters over the {held} of {holders}"))
     if plan.not_private:
         print_line(console, plan.not_private)
     print_line(console, "From the job file and made-up records only: no party's table was opened, nothing was spent.")
@@ -35,7 +38,8 @@ def print_plan(plan: Plan, console: Console) -> None:
         _print_placements(plan, console)
     if plan.exact_losses:
         _print_exact_losses(plan, console)
-    _print_traffic(plan, console)
+    if plan.traffic.steps:
+        _print_traffic(plan, console)
     for note in plan.notes:
         print_line(console, note)
     print_heading(console, "Advice")
@@ -139,13 +143,14 @@ def _print_noise(plan: Plan, console: Console) -> None:
     ]
     print_heading(console, "Noise on a centre of average size, in original units (standard deviation)")
     table = make_table("column", *(size for size, _ in noises))
-    for column in plan.columns[:_MOST_COLUMNS]:
-        half = (column.high - column.low) / 2
-        spans = [Range(low=noise.low * half, high=noise.high * half) for _, noise in noises]
-        table.add_row(Text(column.name), *(_span_of(span, format_noise) for span in spans))
+    axes = plan.coordinates
+    for axis in axes[:_MOST_COLUMNS]:
+        length = (axis.high - axis.low) / (axis.end - axis.start)
+        spans = [Range(low=noise.low * length, high=noise.high * length) for _, noise in noises]
+        table.add_row(Text(axis.name), *(_span_of(span, partial(_format_noise, axis)) for span in spans))
     print_table(console, table)
-    if len(plan.columns) > _MOST_COLUMNS:
-        print_line(console, f"and {len(plan.columns) - _MOST_COLUMNS} more columns, the same fraction of their ranges")
+    if len(axes) > _MOST_COLUMNS:
+        print_line(console, f"and {len(axes) - _MOST_COLUMNS} more columns, the same fraction of their ranges")
     if plan.cases:
         print_line(
             console,
@@ -154,6 +159,13 @@ def _print_noise(plan: Plan, console: Console) -> None:
         )
     else:
         print_line(console, "This is the noise of the last round, which gives the result.")
+
+
+def _format_noise(axis: Coordinate, noise: float) -> str:
+    """Format a deviation in a coordinate's units."""
+    if axis.is_level:
+        return f"{format_noise(100 * noise)} %"
+    return f"{format_noise(noise)} d" if axis.kind == "date" else format_noise(noise)
 
 
 def _print_placements(plan: Plan, console: Console) -> None:

@@ -15,8 +15,8 @@ import msgspec
 from cloister.privacy.accounting import Spent
 from cloister.privacy.costs import epsilon_of_rho, pure_epsilon_of, rho_of
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Mechanism, Release
-from cloister.privacy.placement import Placement
-from cloister.privacy.units import EPSILON_CLAIMED_MOST, Budget, LeakageTable, Noisy, PersonBudget, Unit
+from cloister.privacy.placement import Owner, Placement
+from cloister.privacy.units import EPSILON_CLAIMED_MOST, Budget, LeakageTable, Noisy, PersonBudget, Unit, write_bound
 
 _PLAIN_TIMES_MOST = 1e6  # beyond, how many times likelier tells nobody anything
 _LIARS = "Nothing is promised against parties that lie about their records, nor against whoever sees a party's memory."
@@ -24,6 +24,7 @@ _OWN_RECORDS = "What each party may learn from its own records is its own busine
 _MANY_RECORDS = (
     "The promise is about one unit: many records of one person are protected as a group, at a multiple of epsilon."
 )
+_HOLDER = "Nothing is promised against whoever holds the table, or sees it or the memory of its computer."
 UNPROVED = "Nobody is protected by proof: the guarantee as published does not hold."
 VALUES_CHANGED = "the values of one record changed"
 """How neighbours differ where everybody knows which records take part."""
@@ -110,7 +111,7 @@ class PrivacyCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         if self.is_weak:
             times = "more than a million"
             if self.epsilon <= math.log(_PLAIN_TIMES_MOST):
-                times = f"up to {_round_up(math.exp(self.epsilon))}"
+                times = f"up to {write_bound(math.exp(self.epsilon))}"
             return (
                 f"No protection is claimed: whatever someone does with this result, it may be {times} times as likely "
                 f"as it would be if any one {others}."
@@ -118,7 +119,7 @@ class PrivacyCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         if not self.private:
             return "A study: its noise came from a seed, so this result protects nobody."
         return (
-            f"Whatever someone does with this result, it is at most {_round_up(math.exp(self.epsilon))} times as "
+            f"Whatever someone does with this result, it is at most {write_bound(math.exp(self.epsilon))} times as "
             f"likely as it would be if any one {others}"
             + (f", but for a chance of {self.delta:.3g}." if self.delta > 0 else ".")
         )
@@ -225,7 +226,7 @@ def make_card(
         who_could_subtract=placement.who_could_subtract,
         protects_against=_name_protected(seeded, circumstances.flaw, leakage.claim(spent.epsilon)),
         breaks_if=leakage.breaks_if,
-        not_promised=(_LIARS, _limit_unit(budget), _OWN_RECORDS, *circumstances.liars),
+        not_promised=(*_list_limits(budget, placement), *circumstances.liars),
         warnings=write_warnings(
             replace(spent, epsilon=epsilon),
             unit=budget.unit,
@@ -246,6 +247,13 @@ def _describe_unit(budget: Budget) -> str:
     most = "one counts" if budget.records == 1 else f"{budget.records:,} count"
     at = "one party" if budget.parties == 1 else f"up to {budget.parties:,} parties"
     return f"all records of one person, of which at most {most} at each of {at},"
+
+
+def _list_limits(budget: Budget, placement: Placement) -> tuple[str, ...]:
+    """Say against whom nothing is promised, and who is protected less."""
+    if isinstance(placement, Owner):
+        return (_HOLDER, _limit_unit(budget))
+    return (_LIARS, _limit_unit(budget), _OWN_RECORDS)
 
 
 def _limit_unit(budget: Budget) -> str:
@@ -282,7 +290,7 @@ def write_warnings(
     warnings.extend(placement.warnings)
     if spent.epsilon > EPSILON_CLAIMED_MOST:
         warnings.append(explain_weakness(spent.epsilon))
-    warnings.extend(_warn_of_declared_records(spent, unit, circumstances.declared_records))
+    warnings.extend(_warn_of_declared_records(spent, unit, circumstances))
     warnings.extend(_warn_of_delta(spent, circumstances))
     warnings.extend(_warn_of_noise(circumstances))
     if circumstances.parties_in_sum == 2:
@@ -298,7 +306,7 @@ def explain_weakness(epsilon: float) -> str:
     """Say why a large epsilon is not claimed to protect."""
     most = EPSILON_CLAIMED_MOST
     return (
-        f"No protection is claimed at epsilon = {_format_epsilon(epsilon)}: a result may change the odds of a guess "
+        f"No protection is claimed at epsilon = {write_bound(epsilon)}: a result may change the odds of a guess "
         f"about anyone by a factor of up to e^epsilon, which above epsilon = {most:g} is more than "
         f"{math.exp(most):,.0f}. "
         "Choose a smaller epsilon; about 1 is usual."
@@ -312,8 +320,8 @@ def _explain_pure(spent: Spent, reserved: float) -> str:
     if spent.delta > 0 and pure and None not in pure:
         total = math.fsum(epsilon for epsilon in pure if epsilon is not None)
         said = (
-            f". Two epsilons hold: {spent.epsilon:.4g} at delta = {spent.delta + reserved:.3g}, and {total:.4g}, the "
-            f"pure epsilons of all releases added up, at delta = {reserved:.3g}"
+            f". Two epsilons hold: {write_bound(spent.epsilon, 4)} at delta = {spent.delta + reserved:.3g}, and "
+            f"{write_bound(total, 4)}, the pure epsilons of all releases added up, at delta = {reserved:.3g}"
         )
     if reserved > 0:
         said += f". Of delta, {reserved:.3g} is kept back because jointly sampled noise is only nearly as stated"
@@ -326,12 +334,6 @@ def _name_protected(seeded: bool, flaw: str, claim: str) -> str:
     if seeded:
         return "Nobody is protected: the noise came from a seed."
     return claim
-
-
-def _round_up(times: float) -> str:
-    """Write a factor with three digits that matter, or all before the point: never less than it is."""
-    step = 10.0 ** min(0, math.floor(math.log10(times)) - 2)
-    return f"{math.ceil(round(times / step, 6)) * step:,.{max(0, -round(math.log10(step)))}f}"
 
 
 def _describe(release: Release) -> CardRelease:
@@ -359,12 +361,13 @@ def _name_noise(mechanism: Mechanism) -> tuple[str, float]:
     assert_never(mechanism)
 
 
-def _warn_of_declared_records(spent: Spent, unit: Unit, declared: int | None) -> Iterator[str]:
+def _warn_of_declared_records(spent: Spent, unit: Unit, circumstances: Circumstances) -> Iterator[str]:
     """A number taken from the records tells neighbours apart, unless a unit is replaced: two steps, and rho is 4-fold.
 
     Replacing is removing and adding. The contributions of both together have at most twice the norm of one, and rho
     goes with its square (docs/proofs/synopsis.md, "The number of records"); pure epsilons double.
     """
+    declared = circumstances.declared_records
     if declared is None:
         return
     epsilon = 2 * spent.epsilon
@@ -373,8 +376,9 @@ def _warn_of_declared_records(spent: Spent, unit: Unit, declared: int | None) ->
     whole = {Unit.RECORD: "one record", Unit.PERSON: "one person"}.get(unit, "one party's table")
     yield (
         f"The job declares the number of records, {declared:,}. If that number was computed from the records, "
-        f"neighbours are {whole} replaced by another, not added or removed, and epsilon is up to "
-        f"{_format_epsilon(epsilon)} at delta = {spent.delta:.3g}. Declare it only where it is public anyway."
+        f"neighbours are {whole} replaced by another, not added or removed, and "
+        f"{'the claimed epsilon' if circumstances.flaw else 'epsilon'} is up to "
+        f"{write_bound(epsilon)} at delta = {spent.delta:.3g}. Declare it only where it is public anyway."
     )
 
 
@@ -398,8 +402,8 @@ def _warn_of_noise(circumstances: Circumstances) -> Iterator[str]:
     moved, records, deviation = circumstances.centre_noise, circumstances.estimated_records, circumstances.records_noise
     if records is not None and deviation is not None and records < _SEEN * deviation:
         yield (
-            "These centres are mostly noise: the number of records that was released, "
-            f"{max(records, 0.0):,.0f}, is lost in its own noise, ±{deviation:,.0f}. {circumstances.remedy}"
+            "These centres are mostly noise: the number of records that was released is lost in its own noise, "
+            f"±{float(f'{deviation:.1g}'):,.0f}. {circumstances.remedy}"
         )
         return
     if moved is None or moved < _MOSTLY_NOISE:
@@ -408,7 +412,3 @@ def _warn_of_noise(circumstances: Circumstances) -> Iterator[str]:
         f"These centres are mostly noise: half of their coordinates deviate by {50 * moved:.0f} % of the column's "
         f"range or more. {circumstances.remedy}"
     )
-
-
-def _format_epsilon(epsilon: float) -> str:
-    return f"{epsilon:,.0f}" if epsilon >= 100 else f"{epsilon:.3g}"

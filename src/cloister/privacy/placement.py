@@ -1,4 +1,4 @@
-"""Where noise is added: once by the aggregator, or by the parties: in shares, in full, or jointly.
+"""Where noise is added: once by the aggregator or a table's owner, or by the parties: in shares, in full, or jointly.
 
 Given the mechanism that is wanted against whoever receives a sum, a placement says what ONE holder adds, what the
 accountant must be charged for, and who could take the noise away again. The test for each is the same: whoever knows
@@ -226,6 +226,46 @@ class Local(_AmongParties):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Owner(_Placement):
+    """Whoever holds the only table adds the noise, once; nothing is masked, and nobody else takes part.
+
+    Privacy
+    -------
+    Protects against everyone but the one who holds the table. Event: the mechanism wanted (docs/proofs/synopsis.md,
+    "One table").
+    """
+
+    each_party_draws = True
+    who_adds = "Whoever holds the table adds the noise, once."
+    who_could_subtract = "Whoever holds the table, who has every record anyway."
+
+    def total_variance(self, target: Mechanism) -> float:
+        """Return the variance of one entry of the noise."""
+        return compute_variance(target)
+
+    def name_removers(self, *, masked_twice: bool) -> str:
+        """Name who could take noise away again."""
+        return "the table's owner"
+
+    def withstands(self, *, masked_twice: bool, middleman: str = "coordinator") -> str:
+        """Say who learns nothing more: all who see the result."""
+        return f"Whoever sees the result learns nothing of any record {LIMIT}."
+
+    def breaks_if(self, *, masked_twice: bool, middleman: str = "coordinator") -> str:
+        """Say who is not withstood."""
+        return "Nothing is promised against whoever holds the table: they have every record and know the noise."
+
+    def scaled_to(self, parties: int) -> Self:
+        """Return this one: there is one table."""
+        return self
+
+    def check_parties(self, parties: int) -> None:
+        """Refuse more than one party."""
+        if parties != 1:
+            raise ConfigError(f"noise by the owner of one table must be for one party; got {parties}.")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Shared(_AmongParties):
     """Each party adds a share, such that the honest shares in any sum over a quorum are the noise wanted.
 
@@ -420,9 +460,10 @@ class Joint(_AmongParties):
     @property
     def who_could_subtract(self) -> str:
         """Who could take noise away again, for the privacy card."""
+        most = f"Not even {self.parties - 1} of the {self.parties} parties together"
         return (
-            f"Not even {self.parties - 1} of the {self.parties} parties together. Whoever dealt the randomness for the "
-            "sampling, together with any one party, could compute the noise and subtract it."
+            f"{most if self.parties > 2 else 'Neither party alone'}. Whoever dealt the randomness for the sampling, "
+            "together with any one party, could compute the noise and subtract it."
         )
 
     def reserve_delta(self, budget: Budget, rounds: int) -> Budget:
@@ -441,7 +482,7 @@ class Joint(_AmongParties):
         return replace(budget, delta=budget.delta - reserve)
 
 
-Placement = Aggregator | Shared | Local | Joint
+Placement = Aggregator | Owner | Shared | Local | Joint
 
 
 def _count_together(most: int, parties: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
@@ -15,6 +16,15 @@ e^10 = 22,026 turns odds of 1 to 22,026 into even ones."""
 
 
 Counted = Literal["records", "persons"]
+
+
+def write_bound(bound: float, digits: int = 3) -> str:
+    """Write a bound with so many digits that matter, or all before the point: never less than it is."""
+    if bound == 0 or math.isinf(bound):
+        return "infinite" if bound else "0"
+    decimals = max(0, digits - 1 - math.floor(math.log10(bound)))
+    text = f"{math.ceil(round(bound * 10**decimals, 6 - digits)) / 10**decimals:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if decimals else text
 
 
 class Unit(Enum):
@@ -179,6 +189,16 @@ class Row:
     learns: Learns
 
 
+def name_role(role: str, middleman: str) -> str:
+    """Say who a role of a leakage table is."""
+    return {
+        "coordinator": f"the {middleman}",
+        "party": "each party",
+        "owner": "the table's owner",
+        "reader": "whoever sees the result",
+    }[role]
+
+
 @dataclass(frozen=True, kw_only=True)
 class LeakageTable:
     """Who learns what, whom it withstands and who undoes it; printed in reports and checked against recorded views.
@@ -209,9 +229,9 @@ class LeakageTable:
         epsilon = epsilon if self.limit is None else self.limit
         if epsilon is None:
             return self.withstands
-        limit = f"beyond epsilon {epsilon:.3g}"
+        limit = f"beyond epsilon {write_bound(epsilon)}"
         if epsilon > EPSILON_CLAIMED_MOST:
-            limit = f"beyond what is released, for which no protection is claimed (epsilon {epsilon:.3g})"
+            limit = f"beyond what is released, for which no protection is claimed (epsilon {write_bound(epsilon)})"
         return self.withstands.replace(LIMIT, limit)
 
     def learns(self, role: str, value: str) -> Learns:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from cloister.crypto import Stream
-from cloister.data import Table
+from cloister.data import EncodedTable, Table
 from cloister.kmeans import cluster_sums, lloyd, weighted_kmeans
 from cloister.records import FloatArray
 from cloister.report.result import Evaluation
@@ -18,10 +18,12 @@ _REFERENCE_ITERATIONS = 50
 
 
 class AllRecords:
-    """The records of all tables, in batches."""
+    """The records of all tables that have no missing cells, in batches."""
 
-    def __init__(self, tables: Sequence[Table]) -> None:
+    def __init__(self, tables: Sequence[Table | EncodedTable]) -> None:
         self._tables = tables
+        self.gaps = sum(int(np.isnan(batch).any(axis=1).sum()) for table in tables for batch in table.batches())
+        """How many records have missing cells."""
 
     @property
     def dimensions(self) -> int:
@@ -30,13 +32,14 @@ class AllRecords:
 
     @property
     def count(self) -> int:
-        """The number of records."""
-        return sum(table.check().records for table in self._tables)
+        """The number of records without missing cells."""
+        return sum(table.check().records for table in self._tables) - self.gaps
 
     def batches(self) -> Iterator[FloatArray]:
         """Yield every table's batches in turn."""
         for table in self._tables:
-            yield from table.batches()
+            for batch in table.batches():
+                yield batch[~np.isnan(batch).any(axis=1)] if self.gaps else batch
 
     def sample(self, most: int) -> FloatArray:
         """Return every n-th record, about ``most`` of them, in unit scaling [-1, 1]."""
@@ -48,7 +51,7 @@ class AllRecords:
         return np.concatenate(chosen)
 
 
-def evaluate_centres(tables: Sequence[Table], centres: FloatArray) -> Evaluation | None:
+def evaluate_centres(tables: Sequence[Table | EncodedTable], centres: FloatArray) -> Evaluation | None:
     """Compare centres with k-means on one joint table: best of ten k-means++ starts on a sample, then Lloyd on all.
 
     Return None if no table holds a record: there is no loss then.
@@ -64,5 +67,6 @@ def evaluate_centres(tables: Sequence[Table], centres: FloatArray) -> Evaluation
     return Evaluation(
         loss=own.loss / records.count,
         empty_clusters=int((own.counts == 0).sum()),
+        gaps=records.gaps,
         reference_loss=cluster_sums(records, reference).loss / records.count,
     )

@@ -1,15 +1,17 @@
-"""A result on disk: one folder with result.json (for people and other programs) and centres.npz (for NumPy).
+"""A result on disk: one folder with result.json, centres.npz (for NumPy), centres.csv (for people) and job.toml.
 
-Labels that a job grants are separate files beside them, each for its party only (:mod:`.labels`).
+job.toml is the job's public part: what was agreed. Labels that a job grants are separate files beside them, each for
+its party only (:mod:`.labels`).
 
 The folder appears whole or not at all: it is written beside its final place and renamed. An earlier result is
-replaced only when asked for, and only if the folder holds nothing else. Reading trusts nothing: sizes are
-limited, nothing is unpickled, and the two files must agree.
+replaced only when asked for, and only if the folder holds nothing else. Reading trusts nothing: sizes are limited,
+nothing is unpickled, and result.json and centres.npz must agree; other files are not read.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -21,12 +23,16 @@ from numpy.typing import NDArray
 
 from cloister.columns import column_highs, column_lows
 from cloister.errors import ConfigError
+from cloister.privacy.ledger.schema import sync_folder
+from cloister.report.centres import encode_table
 from cloister.report.labels import PartyLabels, is_labels_file, write_labels
 from cloister.report.result import Result, decode_result, encode_result
 
 RESULT_FILE, CENTRES_FILE, PICTURE_FILE, SESSION_FILE = "result.json", "centres.npz", "picture.png", "session.json"
+TABLE_FILE, JOB_FILE, CLIENTS_FILE = "centres.csv", "job.toml", "clients.csv"
+"""The last says how the part of each hosted client ended. Errors in it are about tables, so only the host reads it."""
 MAX_FILE_BYTES = 2**30
-_OWN_FILES = frozenset({RESULT_FILE, CENTRES_FILE, PICTURE_FILE, SESSION_FILE})
+_OWN_FILES = frozenset({RESULT_FILE, CENTRES_FILE, TABLE_FILE, JOB_FILE, PICTURE_FILE, SESSION_FILE, CLIENTS_FILE})
 _PRIVATE_MODE = 0o600
 Sign = Callable[[Mapping[str, bytes]], bytes]
 """Takes the files of a result, by name, and returns what stands in session.json."""
@@ -76,11 +82,13 @@ def write_result(
     folder: str | Path,
     *,
     overwrite: bool = False,
+    contract: str | None = None,
     picture: bytes | None = None,
     labels: Sequence[PartyLabels] = (),
     sign: Sign | None = None,
+    clients: bytes | None = None,
 ) -> Path:
-    """Write a result folder, whole or not at all.
+    """Write a result folder, whole or not at all; it is on the disk when this returns.
 
     Parameters
     ----------
@@ -90,12 +98,16 @@ def write_result(
         Its parents are created.
     overwrite
         Replace an earlier result there.
+    contract
+        The job's public part, for job.toml (`cloister.jobfile.contract`).
     picture
         PNG bytes for picture.png.
     labels
         The labels of each party that is granted them: labels-PARTY.csv, readable by its owner only.
     sign
         Makes the record of a session between organisations, readable by its owner only.
+    clients
+        The content of clients.csv, readable by its owner only.
 
     Returns
     -------
@@ -114,17 +126,29 @@ def write_result(
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as workshop:
             fresh, earlier = Path(workshop, "fresh"), Path(workshop, "earlier")
             fresh.mkdir()
-            files = {RESULT_FILE: encode_result(result), CENTRES_FILE: _encode_arrays(result)}
+            files = {
+                RESULT_FILE: encode_result(result),
+                CENTRES_FILE: _encode_arrays(result),
+                TABLE_FILE: encode_table(result),
+            }
+            if contract is not None:
+                files[JOB_FILE] = contract.encode()
             for name, content in files.items():
                 (fresh / name).write_bytes(content)
-            if sign is not None:
-                (fresh / SESSION_FILE).touch(mode=_PRIVATE_MODE)
-                (fresh / SESSION_FILE).write_bytes(sign(files))
+            private = {SESSION_FILE: None if sign is None else sign(files), CLIENTS_FILE: clients}
+            for name, kept in private.items():
+                if kept is not None:
+                    (fresh / name).touch(mode=_PRIVATE_MODE)
+                    (fresh / name).write_bytes(kept)
             if picture is not None:
                 (fresh / PICTURE_FILE).write_bytes(picture)
             for own in labels:
                 write_labels(own, fresh)
+            for path in fresh.iterdir():
+                _sync_file(path)
+            sync_folder(fresh)
             _swap_in(fresh, folder, earlier)
+            sync_folder(folder.parent)
     except OSError as error:
         raise _describe_refusal(folder, error) from None
     return folder
@@ -143,6 +167,12 @@ def _describe_refusal(folder: Path, error: OSError) -> ConfigError:
     """Return the error for a folder that cannot be written."""
     reason = error.strerror or type(error).__name__
     return ConfigError(f"the result folder must be writable; got {folder}: {reason}. Choose another folder.")
+
+
+def _sync_file(path: Path) -> None:
+    """Put what was written on the disk: journals that could give it again are wiped after this."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def _swap_in(fresh: Path, folder: Path, earlier: Path) -> None:
@@ -171,9 +201,9 @@ def _list_arrays(result: Result) -> dict[str, NDArray[Any]]:
     """Return what centres.npz holds: the centres in original units, and the columns' names and bounds."""
     return {
         "centres": result.centres,
-        "columns": np.array([column.name for column in result.columns]),
-        "low": column_lows(result.columns),
-        "high": column_highs(result.columns),
+        "columns": np.array([axis.name for axis in result.coordinates]),
+        "low": column_lows(result.coordinates),
+        "high": column_highs(result.coordinates),
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,13 @@ from numpy.typing import NDArray
 
 from cloister.columns import to_unit
 from cloister.data import Table, open_table
-from cloister.errors import ConfigError
+from cloister.errors import ConfigError, DataError
 from cloister.numeric import FixedPoint
 from cloister.records import IntArray
 from cloister.report.result import Result
 
+LABEL = "label"
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _PREFIX, _SUFFIX = "labels-", ".csv"
 _OWNER_ONLY = 0o600
 
@@ -37,23 +39,36 @@ class Prediction:
         How many.
     clipped
         For each column, how many cells were outside the public bounds and were moved onto them.
+    ids
+        The ID of each record, as it is in the table; None if no column was named.
     """
 
     result: Result
     table: Table
     records: int
     clipped: tuple[int, ...]
+    ids: Sequence[object] | None = field(default=None, repr=False)
 
     def labels(self) -> Iterator[NDArray[np.int32]]:
         """Yield labels in batches, in the order of the records; a label is a row of the result's centres."""
-        from cloister.kmeans import nearest  # noqa: PLC0415 (numba takes a second to load)
+        from cloister.kmeans import fill_from_centres, nearest  # noqa: PLC0415 (numba takes a second to load)
 
-        centres = to_unit(self.result.centres, self.result.columns)
+        centres = to_unit(self.result.centres, self.result.coordinates)
+        first = 1
         for points in self.table.batches():
-            yield nearest(points, centres).labels
+            empty = np.isnan(points).all(axis=1)
+            if empty.any():
+                where = f"row {first + int(empty.argmax())}"
+                raise DataError(f"{self.table.label}: a row must have a cell; {where} has none. Remove it.")
+            first += len(points)
+            yield nearest(fill_from_centres(points, centres), centres).labels
+
+    def all_labels(self) -> NDArray[np.int32]:
+        """Return all labels at once."""
+        return np.concatenate([np.empty(0, dtype=np.int32), *self.labels()])
 
 
-def predict(result: Result, source: Any) -> Prediction:
+def predict(result: Result, source: Any, *, id_column: str | None = None, decimal: str | None = None) -> Prediction:
     """Open and check a table whose records are to be labelled.
 
     Parameters
@@ -61,7 +76,12 @@ def predict(result: Result, source: Any) -> Prediction:
     result
         From ``simulate`` or ``read_result``. Labelling happens where the records are: nothing is sent.
     source
-        A path or an object in memory, as for ``open_table``. Columns are found by name.
+        A path or an object in memory, as for ``open_table``. Columns are found by name. A record with missing cells
+        goes to the centre that is nearest by the others.
+    id_column
+        The column of IDs, to be kept beside the labels.
+    decimal
+        What stands before decimals in a CSV file.
 
     Returns
     -------
@@ -74,9 +94,39 @@ def predict(result: Result, source: Any) -> Prediction:
         If the table does not hold the result's columns as numbers.
     """
     grid = FixedPoint(result.fractional_bits)
-    table = open_table(source, result.columns, fixed_point=grid, match="name")
+    table = open_table(
+        source,
+        result.columns,
+        coordinates=result.coordinates,
+        fixed_point=grid,
+        missing="impute",
+        decimal=decimal,
+        id_column=id_column,
+    )
     check = table.check()
-    return Prediction(result=result, table=table, records=check.records, clipped=check.clipped)
+    ids = None if id_column is None else table.id_cells
+    return Prediction(result=result, table=table, records=check.records, clipped=check.clipped, ids=ids)
+
+
+def append_labels(table: Path, labels: Iterable[int]) -> Iterator[list[str]]:
+    """Yield the rows of a CSV or TSV file with their labels in a last column, the header first.
+
+    Raises
+    ------
+    ConfigError
+        If it is another file, or has such a column already.
+    """
+    delimiter = DELIMITERS.get(table.suffix.lower())
+    if delimiter is None:
+        raise ConfigError(f"--append takes a .csv or .tsv file; got {table.name}. Use --id, and join the two by ID.")
+    with table.open(encoding="utf-8-sig", newline="") as file:
+        rows = filter(None, csv.reader(file, delimiter=delimiter))  # blank lines are no records
+        header = next(rows)
+        if LABEL in (name.strip() for name in header):
+            raise ConfigError(f"--append adds a column {LABEL!r}; {table.name} has one. Rename it, or use --id.")
+        yield [*header, LABEL]
+        for row, label in zip(rows, labels, strict=True):
+            yield [*row, str(label)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -181,6 +231,6 @@ def write_labels(labels: PartyLabels, folder: Path) -> Path:
         os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY), "w", encoding="utf-8", newline=""
     ) as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([labels.key_name, "label"])
+        writer.writerow([labels.key_name, LABEL])
         writer.writerows(zip(labels.keys, labels.labels.tolist(), strict=True))
     return path

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import math
 import textwrap
-from typing import TextIO
+from typing import Protocol, TextIO
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.measure import Measurement
 from rich.padding import Padding
+from rich.table import Column as TableColumn
 from rich.table import Table
 from rich.text import Text
 
-from cloister.columns import Column
+from cloister.columns import Column, Coordinate, show_date
 
 WIDTH = 100
+_INDENT, _GAP = 2, 2  # blanks before a table, and between its columns on a narrow terminal
 _MOST_DECIMALS = 9
 _ONE_DIGIT_FROM = 3.55  # a deviation from 3.55 to 9.5 units of a place is shown to that place
 _FINER = 2  # digits that are shown of a value with little noise beyond a thousandth of its column's range
@@ -32,14 +35,35 @@ def make_console(file: TextIO | None = None, *, stderr: bool = False) -> Console
     return console
 
 
-def print_heading(console: Console, text: str) -> None:
+class Page(Protocol):
+    """Where a report goes that is no console."""
+
+    width: int
+
+    def add_heading(self, text: str) -> None:
+        """Begin a section."""
+
+    def add_line(self, text: str) -> None:
+        """Add a paragraph."""
+
+    def add_table(self, table: Table) -> None:
+        """Add a table."""
+
+
+def print_heading(console: Console | Page, text: str) -> None:
     """Print a section's heading, with an empty line before it."""
+    if not isinstance(console, Console):
+        console.add_heading(text)
+        return
     console.print()
     console.print(Text(text, style="bold"))
 
 
-def print_line(console: Console, text: str) -> None:
+def print_line(console: Console | Page, text: str) -> None:
     """Print wrapped text, indented like the tables."""
+    if not isinstance(console, Console):
+        console.add_line(text)
+        return
     console.print(Text(textwrap.fill(text, console.width, initial_indent="  ", subsequent_indent="  ")))
 
 
@@ -51,19 +75,68 @@ def make_table(*headings: str, left: int = 1) -> Table:
     return table
 
 
-def print_table(console: Console, table: Table) -> None:
-    """Print a table, indented."""
-    console.print(Padding(table, (0, 0, 0, 2), expand=False))
+def print_table(console: Console | Page, table: Table) -> None:
+    """Print a table, indented; on a narrow terminal its columns are fitted to it."""
+    if not isinstance(console, Console):
+        console.add_table(table)
+        return
+    if console.width < WIDTH:
+        _fit(table, console, console.width - _INDENT)
+    console.print(Padding(table, (0, 0, 0, _INDENT), expand=False))
 
 
-def format_value(value: float, column: Column, noise: float | None = None) -> str:
+def _fit(table: Table, console: Console, room: int) -> None:
+    """Narrow a table's columns so that no word is broken, nor any number, if there is room for that."""
+    table.collapse_padding = True
+    room -= _GAP * (len(table.columns) - 1)
+    spans = [_measure(column, console) for column in table.columns]
+    widths = [
+        words if column.justify == "left" else numbers
+        for column, (words, numbers, _) in zip(table.columns, spans, strict=True)
+    ]
+    if sum(widths) > room:
+        widths = [words for words, _, _ in spans]
+    missing = [most - width for (_, _, most), width in zip(spans, widths, strict=True)]
+    spare = room - sum(widths)
+    if spare < 0 or spare >= sum(missing):  # rich breaks words, or nothing need be narrowed
+        return
+    for left, place in zip(range(len(widths), 0, -1), sorted(range(len(widths)), key=missing.__getitem__), strict=True):
+        granted = min(missing[place], spare // left)
+        spare -= granted
+        table.columns[place].width = widths[place] + granted
+
+
+def _measure(column: TableColumn, console: Console) -> tuple[int, int, int]:
+    """Return how wide a column is that breaks no word, that breaks no cell but its heading, and that breaks nothing."""
+    heading, *cells = (Measurement.get(console, console.options, cell) for cell in (column.header, *column.cells))
+    words, longest = max(one.minimum for one in (heading, *cells)), max((one.maximum for one in cells), default=0)
+    return words, max(heading.minimum, longest), max(heading.maximum, longest)
+
+
+def format_value(value: float, column: Column | Coordinate, noise: float | None = None) -> str:
     """Format a value of a column in original units, to about a thousandth of the column's range; with noise, to its."""
+    if column.kind == "date":
+        return show_date(value) if noise is None else f"{show_date(value)} ± {_format_deviation(noise)} d"
+    if column.kind in ("boolean", "level"):
+        return format_percent(min(max(value, 0.0), 1.0), noise)
     decimals = 3 - math.floor(math.log10(column.high - column.low))
     if decimals > _MOST_DECIMALS or max(abs(value), noise or 0.0) >= _LARGEST_PLAIN:
         return f"{value:.4g}" if noise is None else f"{value:.4g} ± {noise:.2g}"
     if noise is not None:
         return format_uncertain(value, noise, finest=-max(0, decimals + _FINER))
     return _strip_sign(f"{value:,.{max(0, decimals)}f}")
+
+
+def format_percent(share: float, noise: float | None) -> str:
+    """Format a share of records in per cent."""
+    if noise is None:
+        return f"{100 * share:.1f} %"
+    return f"{format_uncertain(100 * share, 100 * noise, finest=-1)} %"
+
+
+def _format_deviation(days: float) -> str:
+    """Format a deviation in days as that of a value that is shown to the day."""
+    return format_uncertain(0.0, max(days, 1.0)).partition(" ± ")[2]
 
 
 def format_uncertain(value: float, deviation: float, *, finest: int = 0) -> str:

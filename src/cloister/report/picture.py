@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cloister.columns import Column, to_unit
+from cloister.columns import Coordinate, clip_unit, column_highs, column_lows, show_date, to_unit
 from cloister.errors import ConfigError, MissingExtraError
 from cloister.late import load_late
 from cloister.records import FloatArray
@@ -43,7 +43,14 @@ _MOST_ROWS_WITH_NOISE, _MOST_COLUMNS_WITH_NOISE = 8, 5
 
 
 def draw_picture(result: Result, *, records: FloatArray | None = None) -> bytes:
-    """Draw a result as a PNG of 1200 x 500 pixels, or of 1600 x 500 with the curve if k was chosen.
+    """Return `make_figure` as a PNG file of 1200 x 500 pixels, or of 1600 x 500 with the curve if k was chosen."""
+    out = io.BytesIO()
+    make_figure(result, records=records).savefig(out, format="png", dpi=_DPI, metadata={"Software": None})
+    return out.getvalue()
+
+
+def make_figure(result: Result, *, records: FloatArray | None = None) -> Any:
+    """Draw a result: its centres, their profiles, and the curve if k was chosen.
 
     Parameters
     ----------
@@ -55,16 +62,15 @@ def draw_picture(result: Result, *, records: FloatArray | None = None) -> bytes:
 
     Returns
     -------
-    bytes
-        A PNG file.
+    matplotlib.figure.Figure
 
     Raises
     ------
     MissingExtraError
         If matplotlib is not installed.
     """
-    if records is not None and (records.ndim != 2 or records.shape[1] != len(result.columns)):
-        raise ConfigError(f"records must have {len(result.columns)} columns; got shape {records.shape}.")
+    if records is not None and (records.ndim != 2 or records.shape[1] != len(result.coordinates)):
+        raise ConfigError(f"records must have {len(result.coordinates)} coordinates; got shape {records.shape}.")
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 (optional)
         from matplotlib.figure import Figure  # noqa: PLC0415 (optional)
@@ -83,9 +89,7 @@ def draw_picture(result: Result, *, records: FloatArray | None = None) -> bytes:
         _draw_curve(axes, result)
     shown = "; the records drawn are not private" if records is not None and result.card is not None else ""
     figure.suptitle(_title(result) + shown, fontsize=10, x=0.01, ha="left", fontweight="bold", parse_math=False)
-    out = io.BytesIO()
-    figure.savefig(out, format="png", dpi=_DPI, metadata={"Software": None})
-    return out.getvalue()
+    return figure
 
 
 def _title(result: Result) -> str:
@@ -128,7 +132,7 @@ def choose_columns(centres: FloatArray) -> tuple[int, int]:
 
 def _draw_centres(axes: Axes, result: Result, records: FloatArray | None) -> None:
     """Draw numbered centres within the public bounds of two columns; a single column becomes a line."""
-    x, y = choose_columns(to_unit(result.centres, result.columns))
+    x, y = choose_columns(to_unit(result.centres, result.coordinates))
     flat = x == y
     colours = _choose_colours(result.k)
     if records is not None and len(records):
@@ -148,16 +152,17 @@ def _draw_centres(axes: Axes, result: Result, records: FloatArray | None) -> Non
             ink = _choose_ink(faces[j])
             label = axes.annotate(str(j), (at_x, at_y), ha="center", va="center", color=ink, fontsize=9, zorder=4)
             label.set_fontweight("bold")
-    axes.set_xlim(*_widen_bounds(result.columns[x]))
-    _set_ticks(axes.xaxis, result.columns[x])
-    axes.set_xlabel(_escape(result.columns[x].name))
+    axis_x, axis_y = result.coordinates[x], result.coordinates[y]
+    axes.set_xlim(*_widen_bounds(axis_x))
+    _set_ticks(axes.xaxis, axis_x)
+    axes.set_xlabel(_escape(axis_x.name))
     if flat:
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
     else:
-        axes.set_ylim(*_widen_bounds(result.columns[y]))
-        _set_ticks(axes.yaxis, result.columns[y])
-        axes.set_ylabel(_escape(result.columns[y].name))
+        axes.set_ylim(*_widen_bounds(axis_y))
+        _set_ticks(axes.yaxis, axis_y)
+        axes.set_ylabel(_escape(axis_y.name))
     shown = "no records drawn" if records is None else f"{format_quantity(len(records), 'record')} drawn"
     noise = ["bars: ± of the noise"] * shows_noise + ["hollow: may be noise"] * bool(lost.any())
     lines = [f"Centres within the public bounds ({shown})", _explain_columns(result), "; ".join(noise).capitalize()]
@@ -180,7 +185,7 @@ def _draw_noise(axes: Axes, result: Result, x: int, y: int | None, colours: Any)
     drawn = False
     for j, centre in enumerate(result.centres):
         for column in (x,) if y is None else (x, y):
-            noise, bounds = result.centre_noise[j, column], result.columns[column]
+            noise, bounds = result.centre_noise[j, column], result.coordinates[column]
             if noise < _BESIDE_MARKER * (bounds.high - bounds.low):
                 continue
             along = "xerr" if column == x else "yerr"
@@ -192,7 +197,7 @@ def _draw_noise(axes: Axes, result: Result, x: int, y: int | None, colours: Any)
 
 def _explain_columns(result: Result) -> str:
     """Explain which columns are drawn; empty if there are no others."""
-    d = len(result.columns)
+    d = len(result.coordinates)
     if d <= 2:
         return ""
     if result.k == 1:
@@ -200,13 +205,17 @@ def _explain_columns(result: Result) -> str:
     return f"Drawn: the 2 of {d:,} columns that best separate the closest centres"
 
 
-def _set_ticks(axis: Axis, column: Column) -> None:
+def _set_ticks(axis: Axis, column: Coordinate) -> None:
     """Put round numbers on an axis, few enough not to overlap."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator  # noqa: PLC0415 (optional)
 
     decimals = max(0, 1 - math.floor(math.log10(column.high - column.low)))
 
     def write(value: float, _: int | None = None) -> str:
+        if column.kind == "date":
+            return show_date(value)
+        if column.kind != "number":
+            return f"{100 * value:.0f} %"
         text = f"{value:,.{decimals}f}"
         return text if len(text) <= 2 * _LONGEST_TICK else f"{value:.3g}"
 
@@ -217,13 +226,13 @@ def _set_ticks(axis: Axis, column: Column) -> None:
     axis.set_tick_params(labelsize=9)
 
 
-def _widen_bounds(column: Column) -> tuple[float, float]:
+def _widen_bounds(column: Coordinate) -> tuple[float, float]:
     """Return the ends of an axis: the public bounds, with room for a marker on them."""
     margin = 0.04 * (column.high - column.low)
     return column.low - margin, column.high + margin
 
 
-def _name_columns(axes: Axes, columns: Sequence[Column]) -> None:
+def _name_columns(axes: Axes, columns: Sequence[Coordinate]) -> None:
     """Write the columns' names below, steep where they need room."""
     steep = max(len(column.name) for column in columns) * len(columns) > 60
     names = [_escape(column.name, 20 if steep else 24) for column in columns]
@@ -250,7 +259,8 @@ def _draw_profiles(figure: Figure, axes: Axes, result: Result) -> None:
     from matplotlib.patches import Rectangle  # noqa: PLC0415 (optional)
 
     k, d = result.centres.shape
-    share = (to_unit(result.centres, result.columns) + 1) / 2
+    lows, highs = column_lows(result.coordinates), column_highs(result.coordinates)
+    share = (result.centres - lows) / (highs - lows)
     image = axes.imshow(share, aspect="auto", cmap="Blues", vmin=-0.08, vmax=1.15, interpolation="nearest")
     annotated = k * d <= _MOST_ANNOTATED and d <= 10 and k <= 16
     lost = result.mostly_noise
@@ -259,7 +269,7 @@ def _draw_profiles(figure: Figure, axes: Axes, result: Result) -> None:
     if annotated:
         _write_values(axes, result, share)
     if d <= _MOST_TICKS:
-        _name_columns(axes, result.columns)
+        _name_columns(axes, result.coordinates)
     if k <= _MOST_TICKS:
         axes.set_yticks(range(k), [f"cluster {j}" for j in range(k)], fontsize=9)
     axes.tick_params(which="both", length=0)
@@ -284,8 +294,8 @@ def _draw_profiles(figure: Figure, axes: Axes, result: Result) -> None:
 def _label_cell(result: Result, j: int, i: int) -> str:
     """Return a coordinate in original units, with its noise below it where there is room."""
     if result.centre_noise is None:
-        return format_value(float(result.centres[j, i]), result.columns[i])
-    text = format_value(float(result.centres[j, i]), result.columns[i], float(result.centre_noise[j, i]))
+        return format_value(float(result.centres[j, i]), result.coordinates[i])
+    text = format_value(float(result.centres[j, i]), result.coordinates[i], float(result.centre_noise[j, i]))
     value, noise = text.split(" ± ")
     k, d = result.centres.shape
     return f"{value}\n± {noise}" if k <= _MOST_ROWS_WITH_NOISE and d <= _MOST_COLUMNS_WITH_NOISE else value
@@ -333,8 +343,8 @@ def _find_labels(records: FloatArray, result: Result) -> Any:
     """Label records by their nearest centre in unit scaling."""
     from cloister.kmeans import nearest  # noqa: PLC0415 (numba takes a second to load)
 
-    points = np.clip(to_unit(records, result.columns), -1, 1)
-    return nearest(points, to_unit(result.centres, result.columns)).labels
+    points = clip_unit(to_unit(records, result.coordinates), result.coordinates)
+    return nearest(points, to_unit(result.centres, result.coordinates)).labels
 
 
 def _escape(name: str, longest: int = 24) -> str:

@@ -15,10 +15,15 @@ from typing import Annotated, Any, Literal
 import msgspec
 import numpy as np
 
-from cloister.columns import Column, column_highs, column_lows
+from cloister.columns import Column, Coordinate, Scale, column_highs, column_lows, list_coordinates
 from cloister.errors import ConfigError
+from cloister.late import load_late
+from cloister.numeric import FixedPoint
 from cloister.privacy.card import PrivacyCard
 from cloister.report.sizes import Sizes
+
+_frame, _html = load_late("cloister.report.frame"), load_late("cloister.report.html")
+_labels, _picture = load_late("cloister.report.labels"), load_late("cloister.report.picture")
 
 __all__ = [
     "Between",
@@ -29,6 +34,7 @@ __all__ = [
     "NetworkTime",
     "PartyTraffic",
     "Result",
+    "Spread",
     "TakingPart",
 ]
 
@@ -84,6 +90,8 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         Of the run's centres.
     empty_clusters
         How many of the run's centres are nearest to no record.
+    gaps
+        How many records have missing cells, and are in neither loss.
     reference_loss
         Of k-means over all records in one table, without any privacy: the best of ten k-means++ starts, then Lloyd.
     """
@@ -91,6 +99,7 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     loss: float
     reference_loss: float
     empty_clusters: Count = 0
+    gaps: Count = 0
 
     @property
     def ratio(self) -> float | None:
@@ -131,6 +140,16 @@ class CellBook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     columns: tuple[str, ...]
     cells: tuple[tuple[float, ...], ...]
+
+
+class Spread(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What scaled the columns: a centre and a spread that were released, in original units, one for each coordinate.
+
+    A spread of 0 marks a column that did not count.
+    """
+
+    centre: tuple[float, ...]
+    spread: tuple[float, ...]
 
 
 class NetworkTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -176,12 +195,12 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
     name, protocol, variant
         From the job; ``variant`` says how the run differs from the protocol's default.
     ran
-        How it was made: ``"simulated"`` by one process that held every party's records, or ``"between organisations"``
-        by processes of which each held its own.
+        How it was made: ``"simulated"`` by one process that held every party's records, ``"between organisations"``
+        by processes of which each held its own, or, of one table, ``"by its owner"``.
     between
         The run between organisations; None of a simulation.
     columns
-        Names and public bounds, in the order of the centres' columns.
+        What the tables have, with public bounds or levels.
     centres
         (k, d), in original units.
     centre_noise
@@ -217,6 +236,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
         What else the reader must know.
     card
         What is promised and what it cost, if the protocol is differentially private.
+    scale
+        What scaled the columns, if a spread was released; None: their bounds did.
     codebooks
         The cells of each party whose columns were encrypted, if columns are split.
 
@@ -228,7 +249,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
 
     name: str
     protocol: str
-    ran: Literal["simulated", "between organisations"]
+    ran: Literal["simulated", "between organisations", "by its owner"]
     columns: tuple[Column, ...]
     centres: np.ndarray[Any, np.dtype[np.float64]]
     rounds: int
@@ -251,15 +272,16 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
     centre_noise: np.ndarray[Any, np.dtype[np.float64]] | None = None
     curve: tuple[KChoice, ...] = ()
     variant: str = ""
+    scale: Spread | None = None
     codebooks: tuple[CellBook, ...] = ()
 
     def __post_init__(self) -> None:
         centres = np.array(self.centres, dtype=np.float64, order="C")  # a copy: a result does not change
         centres.setflags(write=False)
         msgspec.structs.force_setattr(self, "centres", centres)
-        if centres.ndim != 2 or centres.shape[0] < 1 or centres.shape[1] != len(self.columns):
+        if centres.ndim != 2 or centres.shape[0] < 1 or centres.shape[1] != len(self.coordinates):
             raise ConfigError(
-                f"centres must have k rows and one column for each of the {len(self.columns)} columns; "
+                f"centres must have k rows and one column for each of the {len(self.coordinates)} coordinates; "
                 f"got shape {centres.shape}."
             )
         if not np.isfinite(centres).all():
@@ -276,17 +298,71 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
             if len(self.transcript_sha256) != 64 or set(self.transcript_sha256) - set("0123456789abcdef"):
                 raise ConfigError("transcript_sha256 must be 64 lower-case hexadecimal digits; got something else.")
 
+    def __repr__(self) -> str:
+        """Say what it is in one line; `print_report` says all."""
+        found = f"{self.k} clusters, {len(self.columns)} columns, {self.protocol}, {self.ran}"
+        return f"<Result {self.name!r}: {found}{'' if self.card is None else f', epsilon {self.card.epsilon:.4g}'}>"
+
+    def _repr_html_(self) -> str:
+        """Return the report, for notebooks."""
+        return str(_html.write_html(self))
+
+    @property
+    def coordinates(self) -> tuple[Coordinate, ...]:
+        """What was clustered, in the order of the centres: numbers, dates, and the levels of categories."""
+        plain = list_coordinates(self.columns)
+        return plain if self.scale is None else find_scale(plain, self.scale, self.fractional_bits).coordinates
+
     @property
     def k(self) -> int:
         """The number of clusters."""
         return int(self.centres.shape[0])
+
+    def predict(self, table: object) -> np.ndarray[Any, np.dtype[np.int32]]:
+        """Return the cluster of each record: the row of the nearest centre. Nothing is sent, and nothing is released.
+
+        Parameters
+        ----------
+        table
+            A path, an array, a data frame or an Arrow table, as for `cloister.open_table`; columns are found by name.
+
+        Raises
+        ------
+        DataError
+            If it does not hold the result's columns as numbers.
+        """
+        found: np.ndarray[Any, np.dtype[np.int32]] = _labels.predict(self, table).all_labels()
+        return found
+
+    def to_frame(self) -> Any:
+        """Return sizes and centres as a pandas DataFrame, a row for each cluster; ± is what noise does to them.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        return _frame.make_frame(self)
+
+    def plot(self) -> Any:
+        """Return the picture of the centres as a matplotlib Figure.
+
+        Raises
+        ------
+        MissingExtraError
+            If matplotlib is not installed.
+        """
+        return _picture.make_figure(self)
 
     @property
     def mostly_noise(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Which coordinates of the centres have noise of a tenth of their column's range or more, (k, d)."""
         if self.centre_noise is None:
             return np.zeros(self.centres.shape, dtype=bool)
-        ranges = column_highs(self.columns) - column_lows(self.columns)
+        ranges = column_highs(self.coordinates) - column_lows(self.coordinates)
+        if self.scale is not None:  # of twelve spreads, five are usually all that there is
+            levels = np.array([axis.is_level for axis in self.coordinates])
+            ranges = np.where(levels, ranges, ranges * 5 / 12)
         found: np.ndarray[Any, np.dtype[np.bool_]] = self.centre_noise >= _MOSTLY_NOISE * ranges
         return found
 
@@ -304,6 +380,15 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
     def messages_total(self) -> int:
         """All messages, in both directions."""
         return sum(party.messages_sent + party.messages_received for party in self.parties)
+
+
+def find_scale(axes: tuple[Coordinate, ...], spread: Spread, fractional_bits: int) -> Scale:
+    """Return the map that a spread stands for."""
+    if not len(spread.centre) == len(spread.spread) == len(axes):
+        raise ConfigError(f"scale must have a centre and a spread for each of the {len(axes)} coordinates; it has not.")
+    if not (np.isfinite(spread.centre).all() and np.isfinite(spread.spread).all() and min(spread.spread) >= 0):
+        raise ConfigError("scale must be finite, and spreads at least 0; some numbers are not.")
+    return Scale(axes=axes, centre=spread.centre, spread=spread.spread, grid=FixedPoint(fractional_bits))
 
 
 def _check_noise(result: Result) -> None:
@@ -347,7 +432,7 @@ def _name_numbers(result: Result) -> Iterator[tuple[str, float | None]]:
 def _check_codebooks(result: Result) -> None:
     """Refuse cells of columns that are not the result's or occur twice, and numbers outside [-1, 1]."""
     held = [name for book in result.codebooks for name in book.columns]
-    if len(set(held)) != len(held) or not set(held) <= {column.name for column in result.columns}:
+    if len(set(held)) != len(held) or not set(held) <= {axis.name for axis in result.coordinates}:
         raise ConfigError("codebooks must cover columns of the result, each at most once; they do not.")
     if prod(len(book.cells) for book in result.codebooks) > _CELLS_MOST:
         raise ConfigError(f"codebooks must have at most {_CELLS_MOST} joint cells; they have more.")
@@ -379,6 +464,11 @@ def encode_result(result: Result) -> bytes:
     # A loss is an exact statistic of all records: to publish it would break a promise of differential privacy.
     told = result if result.card is None else msgspec.structs.replace(result, evaluation=None)
     fields = msgspec.to_builtins(told, enc_hook=lambda rows: rows.tolist())
+    fields["columns"] = [column.list_agreed() for column in result.columns]
+    if result.scale is None:
+        del fields["scale"]  # as results have always been
+    if told.evaluation is not None and not told.evaluation.gaps:
+        del fields["evaluation"]["gaps"]
     head = {"schema": SCHEMA, "name": result.name, "protocol": result.protocol, "k": result.k}
     return msgspec.json.format(msgspec.json.encode(head | fields), indent=2) + b"\n"
 

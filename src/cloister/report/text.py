@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -16,14 +15,15 @@ from rich.text import Text
 
 from cloister.job.options import Facts, known_options
 from cloister.report.card_text import print_card
+from cloister.report.centres import find_shares, format_cells, format_share
 from cloister.report.layout import (
+    Page,
     choose_noun,
     format_bytes,
     format_noisy_count,
     format_quantity,
     format_seconds,
     format_uncertain,
-    format_value,
     is_lost,
     make_table,
     print_heading,
@@ -39,9 +39,10 @@ _WORTH_ANOTHER_START = 1.1
 _INDENT, _GAP = 2, 3  # blanks before a table, and between its columns
 _LONGEST_HEADING = 24
 _MOST_NAMED = 10
+_LOST = "lost in noise"
 
 
-def print_report(result: Result, console: Console, *, folder: Path | None = None) -> None:
+def print_report(result: Result, console: Console | Page, *, folder: Path | None = None) -> None:
     """Print a result for people.
 
     Parameters
@@ -57,7 +58,8 @@ def print_report(result: Result, console: Console, *, folder: Path | None = None
     parties = ", ".join(names[:_MOST_PARTIES])
     if len(names) > _MOST_PARTIES:
         parties += f" and {len(names) - _MOST_PARTIES:,} more"
-    clusters, holders = format_quantity(result.k, "cluster"), format_quantity(len(names), "party", "parties")
+    clusters, alone = format_quantity(result.k, "cluster"), result.ran == "by its owner"
+    holders = "one table" if alone else format_quantity(len(names), "party", "parties")
     print_heading(console, f"{result.name}: {clusters} over the records of {holders} ({result.ran})")
     protocol = f"{result.protocol}, {result.variant}" if result.variant else result.protocol
     print_line(console, f"{parties}; protocol {protocol}; {format_quantity(result.rounds, 'round')}")
@@ -70,12 +72,13 @@ def print_report(result: Result, console: Console, *, folder: Path | None = None
         on_grid = _find_facts(result).noise_on_grid  # otherwise rounds have scales of their own
         print_card(result.card, console, ran=result.ran, unit_step=2.0**-result.fractional_bits if on_grid else None)
     _print_leakage(result, console)
-    _print_traffic(result, console)
+    if not alone:
+        _print_traffic(result, console)
     if result.notes:
         print_heading(console, "Notes")
         for note in result.notes:
             print_line(console, f"- {note}")
-    if folder is not None:
+    if folder is not None and isinstance(console, Console):
         print_heading(console, "Written")
         for path in sorted(folder.iterdir()):
             console.print(Text(f"  {path}"), soft_wrap=True)
@@ -95,15 +98,11 @@ def _find_facts(result: Result) -> Facts:
     return Facts() if options is None else options.facts
 
 
-def _print_centres(result: Result, console: Console) -> None:
+def _print_centres(result: Result, console: Console | Page) -> None:
     """Print the centres; the shorter side goes across, in several tables if it is too wide."""
     names = [column.name for column in result.columns]
     clusters = [f"cluster {j}" for j in range(result.k)]
-    noise: list[Any] = [[None] * len(names)] * result.k if result.centre_noise is None else result.centre_noise.tolist()
-    cells = [
-        [format_value(value, column, own) for value, column, own in zip(row, result.columns, noises, strict=True)]
-        for row, noises in zip(result.centres.tolist(), noise, strict=True)
-    ]
+    cells = format_cells(result)
     if result.sizes is not None:
         names.insert(0, result.sizes.unit)
         for row, size in zip(cells, _format_sizes(result.sizes), strict=True):
@@ -113,19 +112,36 @@ def _print_centres(result: Result, console: Console) -> None:
         rows, across, corner = names, clusters, "column"
         cells = [list(column) for column in zip(*cells, strict=True)]
     print_heading(console, "Centres, in original units")
+    _print_cells(console, corner, rows, across, cells)
+    _print_shares(result, console)
+    for line in (_explain_noise(result), _name_mostly_noise(result)):
+        if line:
+            print_line(console, line)
+
+
+def _print_cells(
+    console: Console | Page, corner: str, rows: Sequence[str], across: Sequence[str], cells: Sequence[Sequence[str]]
+) -> None:
+    """Print rows of cells, in several tables if they are too wide."""
     shown = min(len(rows), _MOST_ROWS)
     widths = [max(len(cells[i][j]) for i in range(shown)) for j in range(len(across))]
     room = console.width - _INDENT - max(len(_shorten(row)) for row in [corner, *rows[:shown]])
     for chosen in _fit_across(across, widths, room):
         table = make_table(corner, *(_shorten(across[j]) for j in chosen))
         for i in range(shown):
-            table.add_row(Text(_shorten(rows[i])), *(cells[i][j] for j in chosen))
+            table.add_row(Text(_shorten(rows[i])), *(Text(cells[i][j]) for j in chosen))
         print_table(console, table)
     if shown < len(rows):
-        print_line(console, f"and {format_quantity(len(rows) - shown, 'more row')}: see centres.npz")
-    for line in (_explain_noise(result), _name_mostly_noise(result)):
-        if line:
-            print_line(console, line)
+        print_line(console, f"and {format_quantity(len(rows) - shown, 'more row')}: see centres.csv")
+
+
+def _print_shares(result: Result, console: Console | Page) -> None:
+    """Print the shares of all levels of each category; of two levels, one share says it all."""
+    for own in find_shares(result).values():
+        if len(own.levels) > 2:
+            print_heading(console, f"Shares of the levels of {_shorten(own.column)}")
+            cells = [[format_share(own, j, level) for j in range(result.k)] for level in range(len(own.levels))]
+            _print_cells(console, "level", own.levels, [f"cluster {j}" for j in range(result.k)], cells)
 
 
 def _format_sizes(sizes: Sizes) -> list[str]:
@@ -141,7 +157,7 @@ def _format_share(share: float, noise: float) -> str:
     if not is_lost(share, noise):
         return f"{format_uncertain(100 * share, 100 * noise)} %"
     most = math.floor(100 * (share + 2 * noise)) + 1
-    return f"less than {most} %" if most < 100 else "lost in noise"
+    return f"less than {most} %" if most < 100 else _LOST
 
 
 def _explain_noise(result: Result) -> str:
@@ -159,13 +175,17 @@ def _explain_noise(result: Result) -> str:
 
 
 def _explain_sizes(sizes: Sizes) -> Iterator[str]:
-    """Explain bounds, and say what sizes add up to."""
-    if any(cell.startswith(("fewer", "less")) for cell in _format_sizes(sizes)):
+    """Explain sizes that noise hides, and say what all add up to."""
+    cells = _format_sizes(sizes)
+    marks = []
+    if any(cell.startswith(("fewer", "less")) for cell in cells):
         bound = "Less than" if sizes.unit == "share" else "Fewer than"
-        yield (
-            f'"{bound}" marks a size lost in the noise: the bound is two deviations above what was seen. Such a '
-            "cluster may not be there at all, and the ± of its centre may be too small."
-        )
+        marks.append(f'"{bound}" marks a size lost in the noise: the bound is two deviations above what was seen.')
+    if _LOST in cells:
+        marks.append(f'"{_LOST.capitalize()}" marks a size that noise hides altogether.')
+    if marks:
+        yield from marks
+        yield "Such a cluster may not be there at all, and the ± of its centre may be too small."
     if sizes.unit == "share":
         yield "How many records there are is lost in the noise."
         return
@@ -185,7 +205,7 @@ def _name_mostly_noise(result: Result) -> str:
     rows = np.flatnonzero(lost.any(axis=1)).tolist()
     named = []
     for j in rows[:_MOST_NAMED]:
-        columns = [_shorten(result.columns[i].name) for i in np.flatnonzero(lost[j])[:_MOST_NAMED]]
+        columns = [_shorten(result.coordinates[i].name) for i in np.flatnonzero(lost[j])[:_MOST_NAMED]]
         more = int(lost[j].sum()) - len(columns)
         listed = ", ".join(columns) + (f" and {format_quantity(more, 'more column')}" if more else "")
         named.append(f"cluster {j} in " + ("every column" if lost[j].all() else listed))
@@ -210,7 +230,7 @@ def _fit_across(names: Sequence[str], widths: Sequence[int], room: int) -> Itera
     yield range(start, min(len(names), _MOST_ROWS))
 
 
-def _print_curve(result: Result, console: Console) -> None:
+def _print_curve(result: Result, console: Console | Page) -> None:
     """Print each k that was tried on the released synopsis; nothing if k was given."""
     if not result.curve:
         return
@@ -237,12 +257,13 @@ def _choose_tried(tried: list[KChoice], k: int) -> list[KChoice]:
     return sorted(nearest, key=lambda choice: choice.k)
 
 
-def _print_loss(result: Result, console: Console) -> None:
+def _print_loss(result: Result, console: Console | Page) -> None:
     """Print the loss next to that of k-means without privacy."""
     evaluation = result.evaluation
     if evaluation is None:
         return
-    print_heading(console, "Loss: mean squared distance of a record to its centre, columns scaled to [-1, 1]")
+    scaled = "to [-1, 1]" if result.scale is None else "so that 6 spreads are 1"
+    print_heading(console, f"Loss: mean squared distance of a record to its centre, columns scaled {scaled}")
     table = make_table("", "loss", "ratio")
     ratio = "-" if evaluation.ratio is None else f"{evaluation.ratio:.4f}"
     table.add_row("this run", f"{evaluation.loss:.6g}", ratio)
@@ -258,12 +279,16 @@ def _print_loss(result: Result, console: Console) -> None:
         print_line(console, _find_facts(result).remedy)
     print_line(
         console,
-        "Computed by the simulator, which holds every record; no party could."
+        (
+            "Computed by the table's owner."
+            if result.ran == "by its owner"
+            else "Computed by the simulator, which holds every record; no party could."
+        )
         + ("" if result.card is None else " It is exact, so it is not private, and not written to the result."),
     )
 
 
-def _print_leakage(result: Result, console: Console) -> None:
+def _print_leakage(result: Result, console: Console | Page) -> None:
     """Print who learned what, role by role, and what breaks it."""
     print_heading(console, "Who learned what")
     table = make_table("who", "learns", "what", left=3)
@@ -284,7 +309,7 @@ def _describe(row: Learned) -> str:
     return f"{what} ({row.note})" if row.note else what
 
 
-def _print_traffic(result: Result, console: Console) -> None:
+def _print_traffic(result: Result, console: Console | Page) -> None:
     """Print bytes, messages and missed rounds per party, the coordinator's total, and the simulated time."""
     print_heading(console, "Traffic")
     table = make_table("party", "sent", "received", "messages out", "messages in", "rounds missed")

@@ -6,9 +6,10 @@
                                              mark = 16 bytes of HKDF(key, session, entry's number, salt, length)
 
 An entry counts once `Journal.append` has returned: it is on the disk then. One that was cut off by a kill is dropped
-when the journal is opened; nothing was sent on its account. Every other damage is a :class:`JournalError`, except that
-whole entries at the end can be taken away: a disk that was set back shows only in a ledger. The salt is fresh, so that
-the entry which takes the place of one that was cut off is sealed under another key.
+when the journal is opened; nothing was sent on its account. A journal that was being wiped is empty. Every other damage
+is a :class:`JournalError`, except that whole entries at the end can be taken away: a disk that was set back shows only
+in a ledger. The salt is fresh, so that the entry which takes the place of one that was cut off is sealed under another
+key.
 """
 
 from __future__ import annotations
@@ -97,11 +98,16 @@ class Journal:
         os.close(self._file)
 
     def wipe(self) -> None:
-        """Overwrite the file with zeros and delete it: the session is over."""
+        """Overwrite the file with zeros and delete it: the session is over.
+
+        The first entry goes first, so that whatever a power cut leaves is a whole journal or none.
+        """
         try:
             length_bytes = os.fstat(self._file).st_size
-            os.pwrite(self._file, bytes(length_bytes), 0)
-            os.fsync(self._file)
+            first_bytes = min(length_bytes, _HEADER_BYTES)
+            for start, end in ((0, first_bytes), (first_bytes, length_bytes)):
+                os.pwrite(self._file, bytes(end - start), start)
+                os.fsync(self._file)
             self.path.unlink(missing_ok=True)
             _sync_folder(self.path.parent)
         except OSError as error:
@@ -115,6 +121,8 @@ class Journal:
         at = 0
         while len(raw) - at >= _HEADER_BYTES:
             header, number = raw[at : at + _HEADER_BYTES], len(entries)
+            if not any(header) and number == 0:
+                break  # it was being wiped
             length = int.from_bytes(header[:_LENGTH_BYTES], "little")
             salt = header[_LENGTH_BYTES : _LENGTH_BYTES + _SALT_BYTES]
             if header != self._make_header(length, salt, number):

@@ -15,7 +15,7 @@ from pathlib import Path
 from cloister.crypto import Identity, make_entropy
 from cloister.data import read_ids
 from cloister.errors import ConfigError, LocalProtocolError, told_to_owner
-from cloister.job import Job, Setup
+from cloister.job import Job, JobParty, Setup
 from cloister.protocols.align.alignment import (
     Alignment,
     check_alignments,
@@ -29,7 +29,7 @@ from cloister.protocols.align.party import AlignParty
 from cloister.protocols.align.terms import CODEC, Mode, NormalForm, Terms
 from cloister.runtime import LocalRun, OnProgress, run_local
 from cloister.sessions.instruments import Instruments
-from cloister.sessions.tables import OwnTable, find_source, resolve_form
+from cloister.sessions.tables import OwnTable, find_source, open_source, resolve_form
 
 _MAX_FILE_BYTES = 2**30
 
@@ -92,7 +92,7 @@ def align_job(
     sources: Mapping[str, object] | None = None,
     on_progress: OnProgress | None = None,
 ) -> Aligned:
-    """Align the tables of a job's parties by their ID column, and nothing else; no other column is read.
+    """Align the tables of a job's parties by their ID column. No other is read, unless missing = "drop".
 
     Parameters
     ----------
@@ -117,11 +117,20 @@ def align_job(
     for party in setup.job.parties:
         if not setup.job.find_columns(party):
             continue  # it holds no records
-        source, label = find_source(setup, party, sources or {})
+        _, label = find_source(setup, party, sources or {})
         with told_to_owner(party.name):
-            cells = read_ids(source, id_column, label=label)
+            cells = _read_ids(setup, party, sources or {}, id_column)
             ids[party.name] = normalise_ids(cells, form, label=label, column=id_column)
     return align_ids(ids, mode=mode, form=form, seed=setup.seed, secure=setup.secure, on_progress=on_progress)
+
+
+def _read_ids(setup: Setup, party: JobParty, sources: Mapping[str, object], id_column: str) -> list[object]:
+    """Return the IDs of one party's records, but for those that the job leaves out because cells are missing."""
+    if setup.job.data.missing == "drop":
+        return open_source(setup, party, sources, id_column=id_column)[0].id_cells or []
+    source, label = find_source(setup, party, sources)
+    separator = None if party.name in sources else setup.own_side(party.name).separator
+    return read_ids(source, id_column, separator=separator, label=label)
 
 
 def align_ids(

@@ -130,7 +130,7 @@ def _open_ledger(
         job=session.job.name,
         session=session.id,
         budget=charges.budget,
-        fingerprint=fingerprint_records(rows, columns=table.table.dimensions, salt=ledger.salt),
+        fingerprint=fingerprint_records(rows, columns=len(table.table.columns), salt=ledger.salt),
         seeded=seeded,
     )
 

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.job import Job
-from cloister.privacy.units import Noisy
+from cloister.privacy.units import Noisy, name_role
 from cloister.protocol import Explanation, Finding
 from cloister.protocols.align.alignment import Alignment
 from cloister.report.labels import PartyLabels
-from cloister.report.result import Learned, PartyTraffic, Result
+from cloister.report.result import Learned, PartyTraffic, Result, Spread
 from cloister.report.sizes import name_counted
 from cloister.runtime import Traffic
 from cloister.sessions.tables import OwnTable
@@ -36,12 +36,14 @@ def make_result(
     rest
         The fields that tell how it was made.
     """
+    scale = finding.scale
+    lengths = job.scale_to_original(np.ones(job.dimensions)) if scale is None else scale.lengths
     return Result(
         name=job.name,
         protocol=job.protocol.name,
         variant=job.protocol.variant_in_words,
         columns=job.columns,
-        centres=job.to_original(finding.centres),
+        centres=job.to_original(finding.centres) if scale is None else scale.to_original(finding.centres),
         rounds=finding.rounds,
         parties=tuple(_describe_traffic(name, one) for name, one in traffic.items()),
         leakage=_list_learned(explanation),
@@ -55,7 +57,8 @@ def make_result(
         ring_bits=explanation.ring_bits,
         card=explanation.card,
         sizes=name_counted(finding.sizes, "records" if job.budget is None else job.budget.counted),
-        centre_noise=None if finding.centre_noise is None else job.scale_to_original(finding.centre_noise),
+        centre_noise=None if finding.centre_noise is None else finding.centre_noise * lengths,
+        scale=None if scale is None else Spread(centre=scale.centre, spread=scale.spread),
         curve=finding.curve,
         codebooks=finding.codebooks,
         **rest,
@@ -102,7 +105,7 @@ def _list_learned(explanation: Explanation) -> tuple[Learned, ...]:
     noise = Noisy.PRIVATE if explanation.card is None else explanation.card.noisy
     rows = []
     for (role, learns), group in groupby(explanation.leakage.rows, key=lambda row: (row.role, row.learns)):
-        name = {"coordinator": f"the {explanation.middleman}", "party": "each party"}[role]
+        name = name_role(role, explanation.middleman)
         what = "; ".join(row.meaning for row in group)
         rows.append(Learned(role=name, what=what, how=learns.in_words(noise)))
     note = f"public; see {explanation.leakage.source}"

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.crypto import Identity, make_entropy
-from cloister.data import Table, open_table
+from cloister.data import Table, open_points
 from cloister.errors import ConfigError, LocalProtocolError
 from cloister.job import COORDINATOR, Job, Setup
 from cloister.job.refusals import check_choice
@@ -37,9 +37,11 @@ from cloister.protocol import (
 )
 from cloister.report.evaluation import evaluate_centres
 from cloister.report.labels import PartyLabels
+from cloister.report.progress import Follow, follow
 from cloister.report.result import Evaluation, NetworkTime, Result
 from cloister.runtime import NETWORKS, LocalRun, OnProgress, Traffic, run_local
 from cloister.sessions.alignment import Aligned, align_tables
+from cloister.sessions.alone import is_alone, run_alone, told_if_alone
 from cloister.sessions.assembly import (
     know_alignment,
     list_books,
@@ -66,7 +68,7 @@ def simulate(
     sources: Mapping[str, object] | None = None,
     seed: int | None = None,
     evaluate: bool | None = None,
-    on_progress: OnProgress | None = None,
+    on_progress: Follow = None,
     on_table: OnTable | None = None,
     on_labels: OnLabels | None = None,
     on_records: OnRecords | None = None,
@@ -85,8 +87,10 @@ def simulate(
     evaluate
         Compute the exact loss over all records, and that of k-means on one joint table: one or two passes over every
         table. By default only where the job has no budget: an exact loss is not private.
-    on_progress, on_table
-        Called with each step, and with each party's table once it has been checked.
+    on_progress
+        Called with each step; or ``"rich"``: a bar on standard error; or ``"log"``: the logger ``cloister``.
+    on_table
+        Called with each party's table once it has been checked.
     on_labels
         Called with the labels of each party that the job grants them to. No result contains labels.
     on_records
@@ -100,8 +104,9 @@ def simulate(
         If the job, a table or the run breaks a rule. If a table is at fault, nothing has been sent.
     """
     setup = Setup.of(job) if seed is None else replace(Setup.of(job), seed=seed)
-    simulation = Simulation.open(setup, sources or {}, on_progress=on_progress, on_table=on_table)
-    clustered = simulation.cluster(on_ledger)
+    with told_if_alone(setup.job), follow(on_progress) as show:
+        simulation = Simulation.open(setup, sources or {}, on_progress=show, on_table=on_table)
+        clustered = simulation.cluster(on_ledger)
     if on_labels is not None:
         for labels in clustered.labels:
             on_labels(labels)
@@ -112,7 +117,9 @@ def simulate(
         if on_records is not None:
             on_records(everything)
         if measures_loss:
-            evaluation = evaluate_centres(everything, clustered.finding.centres)
+            scale = clustered.finding.scale
+            clustered_in = everything if scale is None else [table.encoded_by(scale) for table in everything]
+            evaluation = evaluate_centres(clustered_in, clustered.finding.centres)
     return summarise(setup, clustered, evaluation)
 
 
@@ -154,7 +161,7 @@ def label_records(
         raise ConfigError("the job's [columns] and their bounds must be the result's; got others.")
     if job.k != result.k:
         raise ConfigError(f"clusters.k must be the result's, {result.k}; got {job.k}.")
-    order = [[column.name for column in result.columns].index(column.name) for column in job.columns]
+    order = [[axis.name for axis in result.coordinates].index(axis.name) for axis in job.coordinates]
     finding = Finding(
         centres=job.to_unit(np.ascontiguousarray(result.centres[:, order])),
         rounds=result.rounds,
@@ -255,9 +262,11 @@ class Simulation:
                 )
                 for number, (name, own) in enumerate(self.inputs.items(), start=1)
             ]
-            coordinator, duty = seat_coordinator(
-                session, make_entropy(COORDINATOR, seed=seed), sampler=make_sampler(COORDINATOR)
-            )
+            coordinator, duty = None, None
+            if not is_alone(setup.job):
+                coordinator, duty = seat_coordinator(
+                    session, make_entropy(COORDINATOR, seed=seed), sampler=make_sampler(COORDINATOR)
+                )
             books = None
             if charges is not None:
                 books = JobBooks(
@@ -275,7 +284,10 @@ class Simulation:
             parties = [one.role for one in seated]
             for party in parties:
                 stack.callback(protocol.close, party)  # wipes keys even if the session is aborted
-            run = self._run(protocol, session.agreed, coordinator, parties, session.id)
+            if coordinator is None:
+                run = run_alone(protocol, session.agreed, parties[0], self.on_progress)
+            else:
+                run = self._run(protocol, session.agreed, coordinator, parties, session.id)
             findings = [protocol.find(session.agreed, party, run.result) for party in parties]
             finding = _find_common([found for found in findings if found is not None])
             explanation = protocol.explain(
@@ -333,15 +345,15 @@ class Simulation:
         job = self.setup.job
         if job.protocol.facts.split == "rows":
             return [table.table for table in self.tables.values() if table.table is not None]
-        joined = np.empty((self.public.records or 0, len(job.columns)))
-        positions = {column.name: i for i, column in enumerate(job.columns)}
+        joined = np.empty((self.public.records or 0, job.dimensions))
+        positions = {axis.name: i for i, axis in enumerate(job.coordinates)}
         for party in job.parties:
-            held = [positions[column.name] for column in job.find_columns(party)]
+            held = [positions[axis.name] for axis in job.find_coordinates(party)]
             if held:
                 joined[:, held] = np.concatenate(list(self.inputs[party.name].records.batches()))
         grid = job.protocol.grid
         label = "the columns of all parties"
-        return [open_table(job.to_original(joined), job.columns, fixed_point=grid, label=label)]
+        return [open_points(job.to_original(joined), job.coordinates, fixed_point=grid, label=label)]
 
     def _seat(self, number: int, session: bytes, prefix: str = "") -> Seat:
         return Seat(
@@ -399,7 +411,8 @@ def summarise(setup: Setup, clustered: Clustered, evaluation: Evaluation | None)
     """Return what a run shows: nothing of what is only its parties' or the audit's."""
     explanation, run = clustered.explanation, clustered.run
     if setup.seed is not None:
-        seeded = f"Made with seed {setup.seed}: reproducible, but anyone who knows the seed can remove every mask."
+        hidden = "the noise" if is_alone(setup.job) else "every mask"
+        seeded = f"Made with seed {setup.seed}: reproducible, but anyone who knows the seed can remove {hidden}."
         explanation = replace(explanation, notes=(*explanation.notes, seeded))
     names = [party.name for party in setup.job.parties]
     return make_result(
@@ -407,9 +420,9 @@ def summarise(setup: Setup, clustered: Clustered, evaluation: Evaluation | None)
         explanation,
         clustered.finding,
         dict(zip(names, run.traffic.values(), strict=True)),
-        ran="simulated",
+        ran="by its owner" if is_alone(setup.job) else "simulated",
         notes=explanation.notes,
-        transcript_sha256=None if setup.seed is None else run.transcript_sha256,
+        transcript_sha256=None if setup.seed is None or is_alone(setup.job) else run.transcript_sha256,
         seeded=setup.seed is not None,
         evaluation=evaluation,
         network=None if setup.network is None else NetworkTime(model=setup.network, simulated_s=run.network_s or 0.0),

@@ -54,18 +54,29 @@ class PartyEndpoint:
         """
         if self.has_answered(frame):
             return self._last_reply
+        step, request = self.read(frame)
+        reply = self._party.handle(request)
+        self._last_reply = self._codec.encode(reply, session=self._session, step=step, sender=self.number)
+        self._last_step, self._last_frame = step, _hash(frame)
+        self.answered += 1
+        self.bytes_taken += len(frame)
+        self.bytes_answered += len(self._last_reply)
+        return self._last_reply
+
+    def read(self, frame: bytes) -> tuple[int, Message]:
+        """Return the step and the request of a frame that may come now; nothing changes.
+
+        Raises
+        ------
+        RemoteProtocolError
+            If it may not.
+        """
         envelope = self._codec.open(frame, session=self._session, sender=COORDINATOR)
         if envelope.step <= self._last_step:
             raise RemoteProtocolError(
                 f"the step must be greater than {self._last_step}, the last one answered; got {envelope.step}."
             )
-        reply = self._party.handle(self._codec.request(envelope.body))
-        self._last_reply = self._codec.encode(reply, session=self._session, step=envelope.step, sender=self.number)
-        self._last_step, self._last_frame = envelope.step, _hash(frame)
-        self.answered += 1
-        self.bytes_taken += len(frame)
-        self.bytes_answered += len(self._last_reply)
-        return self._last_reply
+        return envelope.step, self._codec.request(envelope.body)
 
 
 def _hash(frame: bytes) -> bytes:

@@ -126,7 +126,8 @@ def test_noise_without_a_server_grows_as_the_formula_says(made: Path) -> None:
         (row["placement"], int(row["parties"])): float(row["laplace_count_sd"]) for row in read_rows(made, "serverless")
     }
     for parties in (2, 3, 5, 10, 30, 100):
-        assert sd["aggregator", parties] == sd["joint", parties] == pytest.approx(sd["aggregator", 2])
+        assert sd["aggregator", parties] == pytest.approx(sd["aggregator", 2])
+        assert sd["joint", parties] == pytest.approx(sd["aggregator", 2], rel=1e-6)  # a scale is rounded up
         assert sd["local", parties] == pytest.approx(math.sqrt(parties) * sd["aggregator", parties])
         # Shares of n - t honest parties are the noise: all n together have n / (n - t) of its variance.
         all_but_one = math.sqrt(parties / (parties - 1)) * sd["aggregator", parties]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 import numpy as np
 from msgspec import structs
 
+from cloister.columns import Column, list_coordinates
 from cloister.crypto import SeededEntropy, Stream
 from cloister.crypto.sealing import seal_keyed
 from cloister.privacy.units import Budget, Unit
@@ -13,9 +16,10 @@ from cloister.protocols.feddp.options import ExtraSteps, FeddpKnobs
 from cloister.protocols.feddp.pipeline import bind_server
 from cloister.protocols.feddp.settings import FeddpSettings
 from cloister.protocols.guided_sums.query import PublicValues
+from cloister.protocols.guided_sums.settings import UNITS
 from cloister.protocols.guided_sums.statements import Forms, Stated, Statements
 from cloister.protocols.synopsis.pipeline import run_synopsis
-from cloister.protocols.synopsis.settings import Knobs, Settings
+from cloister.protocols.synopsis.settings import Knobs, Settings, SpreadSettings
 from cloister.records import ArrayRecords
 from cloister.wire import Array
 from cloister.wire.codec import DTYPES
@@ -29,7 +33,11 @@ FEDDP = {
     "moved": {"options": ExtraSteps.algorithm_5(weight_min=0.2, sigma_max=1e-3)},
     "published": {"variant": "published", "records": 80, "lloyd_steps": 1},
 }
-FAMILIES = ("direct", "projected", *FEDDP)
+NUMBERS = (Column(name="x", low=-1, high=1), Column(name="y", low=-9, high=50, weight=2))
+KINDS = (Column.unbounded("z"), Column.boolean("b"), Column.category("c", ("1", "2", "3")))
+SPREAD = {"spread": (2, list_coordinates(NUMBERS)), "unbounded": (7, list_coordinates((*NUMBERS, *KINDS)))}
+FAMILIES = ("direct", "projected", *SPREAD, *FEDDP)
+CASES = [(family, unit) for family in FAMILIES for unit in UNITS if unit is Unit.RECORD or family not in SPREAD]
 
 
 def make_settings(family, unit):
@@ -45,9 +53,10 @@ def make_settings(family, unit):
         )
         return settings.for_server(SERVER), bind_server(SERVER), SERVER
     knobs = Knobs(cells_max=64, rounds_max=3, restarts=1)
-    settings = Settings(
+    dimensions, axes = SPREAD.get(family, (2 if family == "direct" else 7, None))
+    settings = (Settings if axes is None else partial(SpreadSettings, axes=axes))(
         clusters=3,
-        dimensions=2 if family == "direct" else 7,
+        dimensions=dimensions,
         budget=budget,
         parties=2 if unit is Unit.RECORD else 100,
         knobs=knobs,

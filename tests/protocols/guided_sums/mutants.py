@@ -10,8 +10,9 @@ CHECKERS = {"require", "require_length", "find_reach", "require_members", "check
 PROTOCOLS = Package("cloister.protocols", frozenset(CHECKERS))
 ROLES = tuple(f"guided_sums.{name}" for name in ("statements", "party", "leader", "coordinator"))
 KINDS = (
-    *(f"guided_sums.{name}" for name in ("query", "statistics", "refinement", "algorithm")),
+    *(f"guided_sums.{name}" for name in ("query", "statistics", "refinement", "algorithm", "scaling")),
     "synopsis.questions",
+    "synopsis.zoom_questions",
     "feddp.questions",
     "feddp.published_questions",
 )

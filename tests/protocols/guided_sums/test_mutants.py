@@ -134,6 +134,11 @@ KILLED_BY = {
         "feddp.questions.PackedMove.unpack: rows of self.shifts",
         "feddp.questions.PackedMove.unpack: self.shifts in range",
         "feddp.published_questions.Assignment.make_labels: self.centres in range",
+        "guided_sums.scaling.StatedScale.unpack: require(within, ...)",
+        "guided_sums.scaling.StatedScale.unpack: require(sound, ...)",
+        "synopsis.zoom_questions.Binned.form: require(rising, ...)",
+        "synopsis.zoom_questions.Binned.form: require(histograms >= 1, ...)",
+        "synopsis.zoom_questions.Windows.take_windows: require(bool(wide.all()), ...)",
     ),
     "guided_sums.test_ranges::test_a_question_that_says_it_is_longer_than_its_box_is_refused": (
         "guided_sums.statements.Forms._read: len(encoded) != length or any(padding)",
@@ -163,6 +168,7 @@ KILLED_BY = {
         "feddp.published_questions.PointWeights.form: half the price",
         "feddp.published_questions.ClusterSums.form: half the price",
         "feddp.published_questions.ClusterCounts.form: half the price",
+        "synopsis.zoom_questions.Binned.form: half the price",
         "guided_sums.query.rule: a whole client bounded",
     ),
     "guided_sums.test_ranges::test_shares_of_laplace_noise_are_not_rehearsed": (
@@ -188,6 +194,19 @@ KILLED_BY = {
         "guided_sums.party.rule: what was stated",
         "guided_sums.party.rule: a question that is paid for",
         "guided_sums.leader.rule: what was read",
+    ),
+    "synopsis.test_spread::test_a_share_that_is_too_small_for_all_columns_is_refused_by_name": (
+        "synopsis.zoom_questions.Binned.form: require(height >= 1, ...)",
+    ),
+    "synopsis.test_spread::test_parties_as_units_are_refused": (
+        "guided_sums.scaling.Scaled.form: require(not public.settings.client_level, ...)",
+        "synopsis.zoom_questions.Binned.form: require(not settings.client_level, ...)",
+    ),
+    "synopsis.test_spread::test_records_that_are_not_stored_are_not_scaled": (
+        "guided_sums.scaling.encode_records: not isinstance(records, StoredRecords)",
+    ),
+    "synopsis.test_spread_job::test_too_few_records_for_unknown_bounds_end_in_an_error_that_says_so": (
+        "guided_sums.party.GuidedParty.finding: self._result.is_nothing",
     ),
 }
 

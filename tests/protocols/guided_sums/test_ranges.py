@@ -13,13 +13,14 @@ from cloister.privacy.units import Unit
 from cloister.protocols.feddp import questions as feddp
 from cloister.protocols.feddp.published_questions import ClusterSums
 from cloister.protocols.guided_sums import algorithm, statistics
-from cloister.protocols.guided_sums.algorithm import Result
+from cloister.protocols.guided_sums.algorithm import Result, ScaledResult
 from cloister.protocols.guided_sums.query import Idle, PublicValues, Query, Question, pose
 from cloister.protocols.guided_sums.refinement import Offsets
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS
 from cloister.protocols.guided_sums.statements import Forms
 from cloister.protocols.guided_sums.statistics import Moments
 from cloister.protocols.synopsis import questions
+from cloister.protocols.synopsis import zoom_questions as zoom
 from cloister.report.result import KChoice
 from cloister.report.sizes import Sizes
 from cloister.wire import Array
@@ -29,6 +30,7 @@ from tests.protocols.guided_sums.test_questions import CASES, accept, check, pre
 
 R, C = Unit.RECORD, Unit.CLIENT
 LENGTHS, MOVED = questions.Lengths, feddp.MovedMoments
+LOCATE, SCALED = zoom.Locate, zoom.ScaledHistogram
 
 
 def more(array):
@@ -94,6 +96,15 @@ LIES = {
     ),
     "a shift out of sight": ("moved", R, MOVED, {"move.shifts": every(lambda x: x * 0 + 1e12)}),
     "a scale of nothing": ("moved", R, MOVED, {"move.scale": 0.0}),
+    "a column's centre beyond its bounds": ("spread", R, SCALED, {"scale.centre": first(1e3)}),
+    "a spread of nearly nothing": ("spread", R, SCALED, {"scale.spread": first(1e-30)}),
+    "a spread beyond the bounds": ("unbounded", R, SCALED, {"scale.spread": first(1e3)}),
+    "columns that fall": ("spread", R, LOCATE, {"columns": every(lambda x: x[::-1])}),
+    "a column that there is not": ("spread", R, zoom.Measure, {"columns": every(lambda x: x + 1)}),
+    "histograms of no column": ("spread", R, LOCATE, {"columns": none, "low": none, "high": none}),
+    "a window beyond the bounds": ("spread", R, LOCATE, {"low": first(-1e6)}),
+    "a window that ends beyond the bounds": ("spread", R, zoom.Measure, {"high": first(1e6)}),
+    "a window of nothing": ("spread", R, LOCATE, {"high": every(lambda x: x * 0 - 1.0)}),
     "published centres outside": ("published", R, ClusterSums, {"centres": first(1e3)}),
 }
 
@@ -134,7 +145,7 @@ def test_no_honest_question_costs_less_than_it_may(family, unit):
 def test_every_kind_of_question_there_is_is_tested():
     asked = {type(query.question) for case in CASES for query in prepare(*case)[2]}
     leaves = {kind for kind in list_kinds(Question) if not kind.__subclasses__()}
-    assert asked | {Idle, Result} == {kind for kind in leaves if kind.__module__.startswith("cloister.")}
+    assert asked | {Idle, ScaledResult} == {kind for kind in leaves if kind.__module__.startswith("cloister.")}
 
 
 def list_kinds(kind):

@@ -174,6 +174,16 @@ def test_membership_private_equals_the_plain_run(clients, privacy, segments):
         assert np.array_equal(party.finding.own_labels, union_run.result.labels[rows])
 
 
+def test_the_records_of_a_union_add_up_with_two_primes_in_many_chunks(monkeypatch):
+    """The rows of a chunk are then in two places of the table."""
+    monkeypatch.setattr("cloister.protocols.secfc.agreement.Coding.chunk_rows", 7)
+    records, places = union_of(spread(30, 3, seed=4), 5)
+    session = SecfcSession(records, privacy=2, positions=places, options={"coordinate_bits": 27})
+    assert session.coding.field == FIELD122
+    run, parties = session.run(record_views=True)
+    check_against_clear(session, run, parties)
+
+
 @pytest.mark.parametrize("places", [[0, 1, 1], [0, 1, 9], [0, -1, 2], [0, 1]])
 def test_positions_that_do_not_fit_the_union_are_refused(places):
     session = SecfcSession([spread(3, 2, seed=1)] * 3, positions=[np.array(places)] * 3, options={"records_max": 9})

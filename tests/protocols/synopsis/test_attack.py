@@ -25,16 +25,18 @@ from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Unit
 from cloister.protocol import prepare_audit
 from cloister.protocols.guided_sums import attack as attacks
-from cloister.protocols.guided_sums import postprocessing, refinement, statistics
+from cloister.protocols.guided_sums import postprocessing, refinement, statements, statistics
 from cloister.protocols.guided_sums import query as queries
 from cloister.protocols.guided_sums.coordinator import NoBooks
 from cloister.protocols.guided_sums.query import Idle, Query
+from cloister.protocols.guided_sums.scaling import Scaled
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS, GuidedSettings
 from cloister.protocols.synopsis import pipeline, protocol
 from cloister.protocols.synopsis.settings import Knobs
 from tests.owners import told_to_owner
 from tests.protocols.guided_sums import rehearsed
 from tests.protocols.guided_sums.rehearsed import REAL_DRAW, Rehearsed, half_noise, one_seed_for_two_noises
+from tests.protocols.synopsis.test_spread import own_scale
 
 LONG = bool(os.environ.get("CLOISTER_LONG"))
 SLOW = pytest.mark.skipif(not LONG, reason="takes a minute; set CLOISTER_LONG=1")
@@ -53,14 +55,14 @@ def _estimate_roughly(monkeypatch):
     monkeypatch.setattr(postprocessing, "_SHRINK_STEPS", 2)
 
 
-def make_job(*, dimensions=1, unit=Unit.RECORD, records=None, knobs=KNOBS, **options):
+def make_job(*, dimensions=1, unit=Unit.RECORD, records=None, knobs=KNOBS, scale="bounds", private=(), **options):
     return Job(
         name="audited",
         k=1,
-        columns=tuple(Column(name=f"x{i}", low=0, high=10) for i in range(dimensions)),
+        columns=(*(Column(name=f"x{i}", low=0, high=10) for i in range(dimensions)), *map(Column.unbounded, private)),
         parties=(JobParty(name="a"), JobParty(name="b")),
         protocol=protocol.SynopsisOptions(knobs=knobs, **options),
-        data=DataOptions(records=records),
+        data=DataOptions(records=records, scale=scale),
         budget=Budget(epsilon=8.0, delta=1e-6, unit=unit),
     )
 
@@ -75,7 +77,7 @@ def run_audit(job, *, runs=FEW, attack=0, whole=False, monkeypatch=None):
 @pytest.mark.parametrize(
     "options",
     [
-        {},
+        {"placement": "aggregator"},
         pytest.param({"placement": "shared", "colluding_max": 1}, marks=SLOW),
         pytest.param({"placement": "local"}, marks=SLOW),
         pytest.param({"unit": Unit.CLIENT}, marks=SLOW),
@@ -92,6 +94,9 @@ ROUTES = {
     "direct": {},
     "projected": {"dimensions": 6},
     "idle rounds": {"records": 1},
+    "spread": {"scale": "spread"},
+    "spread, projected": {"scale": "spread", "dimensions": 6},
+    "spread, no bounds": {"scale": "spread", "private": ("u", "v")},
     "client": {"unit": Unit.CLIENT},
     "client, projected": {"unit": Unit.CLIENT, "dimensions": 6},
 }
@@ -190,12 +195,17 @@ def test_noise_that_the_receiver_knows_is_refuted(monkeypatch):
 # --- mutants of what a record adds ----------------------------------------------------------------------------------
 
 
-def doubled(settings, stream):
-    """Half the sensitivity: records add twice what the queries declare."""
+def measured_twice(*, measure, **rest):
+    """Records add twice what the query declares, whoever poses it."""
+    return Query(measure=lambda records: 2 * measure(records), **rest)
+
+
+def halved(settings, stream):
+    """The algorithm, given half of each total."""
     asking = REAL_PIPELINE(settings, stream)
     query = next(asking)
     while True:
-        total = yield replace(query, measure=lambda records, query=query: 2 * query.measure(records))
+        total = yield query
         try:
             query = asking.send(total // 2)
         except StopIteration as stop:
@@ -215,7 +225,8 @@ def unshortened_moments(offsets, radius, reach):
 
 
 def test_half_the_sensitivity_is_refuted(monkeypatch):
-    monkeypatch.setattr(protocol, "run_synopsis", doubled)
+    monkeypatch.setattr(queries, "Query", measured_twice)
+    monkeypatch.setattr(protocol, "run_synopsis", halved)
     assert run_audit(make_job(**SMALLEST), runs=QUADRUPLE_COST, monkeypatch=monkeypatch).violates
 
 
@@ -224,6 +235,12 @@ def test_lloyd_offsets_that_are_not_clipped_are_refuted(monkeypatch):
     report = run_audit(make_job(), monkeypatch=monkeypatch)
     assert report.violates
     assert "Lloyd" in report.event or "all rounds" in report.event
+
+
+def test_a_scale_that_members_take_from_their_own_data_is_refuted(monkeypatch):
+    """A record far away moves everybody's coordinates."""
+    monkeypatch.setattr(Scaled, "form", own_scale)
+    assert run_audit(make_job(scale="spread"), monkeypatch=monkeypatch).violates
 
 
 def test_moments_that_are_not_clipped_are_refuted(monkeypatch):
@@ -267,8 +284,9 @@ def test_a_budget_that_is_spent_more_than_once_is_refused_by_all_parties_and_by_
 
 
 def test_a_budget_that_is_spent_more_than_once_is_refuted(monkeypatch):
-    """Where the books do not look."""
+    """Where neither the parties nor the books look."""
     take_the_whole_budget(monkeypatch)
+    monkeypatch.setattr(GuidedSettings, "prices_most", 10**30)
     monkeypatch.setattr(Accountant, "charge", NoBooks.charge)
     assert run_audit(make_job(knobs=MANY_ROUNDS), runs=FEW + 200, monkeypatch=monkeypatch).violates
 
@@ -283,7 +301,10 @@ def test_an_idle_round_that_carries_data_for_nothing_is_refuted(monkeypatch):
     smuggled = Query(name="nothing", question=Idle(), measure=count_all, length=1, l2_squared=1)
     object.__setattr__(smuggled, "l2_squared", 0)  # a query itself refuses to ask for numbers at no cost
     monkeypatch.setattr(refinement, "IDLE", smuggled)
-    job = make_job(records=1, knobs=replace(KNOBS, rounds_min=1, rounds_max=9))
+    pose = statements.pose
+    monkeypatch.setattr(statements, "pose", lambda *given: smuggled if given[2] == Idle() else pose(*given))
+    # Where the parties add the noise, one that answers nothing sends nothing but noise: the mutant is harmless there.
+    job = make_job(records=1, knobs=replace(KNOBS, rounds_min=1, rounds_max=9), placement="aggregator")
     assert run_audit(job, monkeypatch=monkeypatch).violates
 
 

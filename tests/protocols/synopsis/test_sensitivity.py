@@ -147,7 +147,7 @@ def check_client(case, queries):
 
 
 coordinates = st.one_of(
-    st.sampled_from([-1.0, 1.0, 0.0, 2.0**-16, -(2.0**-16), 0.125, -0.875]),
+    st.sampled_from([-1.0, 1.0, 0.0, 2.0**-16, -(2.0**-16), 0.125, -0.875, np.nan]),  # the last: a missing cell
     st.integers(-(2**16), 2**16).map(lambda units: units / 2**16),
 )
 

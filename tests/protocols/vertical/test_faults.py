@@ -221,6 +221,16 @@ def test_a_relay_that_keeps_boxes_back_ends_the_session(number, what):
     assert refused_by("two-party", number, keep_back)
 
 
+@pytest.mark.parametrize("what", ["posts", "letters"])
+def test_a_box_that_comes_twice_in_a_turn_is_refused(what):
+    def twice(turn):
+        posts, letters = turn.posts, turn.letters
+        return Turn(turn.stage, turn.members, *((posts * 2, letters) if what == "posts" else (posts, letters * 2)))
+
+    for number in (1, 2):
+        assert "once each in a turn" in refused_by("two-party", number, twice)[0]
+
+
 def test_a_relay_cannot_pass_boxes_off_as_others():
     """Contents of one stage, author or recipient do not open as another's."""
 

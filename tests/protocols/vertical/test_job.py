@@ -134,8 +134,9 @@ def test_a_mutant_that_keeps_nothing_of_delta_is_noticed():
     assert delta_of_rho(rho_for(settings.budget), 1.0) + agreement.rare_delta > 1e-12
 
 
-def test_a_delta_that_rare_events_pass_is_refused():
-    job = make_job(budget=Budget(epsilon=1.0, delta=1e-15))
+@pytest.mark.parametrize("delta", [1e-15, 1e-18, 1e-300])  # also where no delta is left beside one error's 2^-60
+def test_a_delta_that_rare_events_pass_is_refused(delta):
+    job = make_job(budget=Budget(epsilon=1.0, delta=delta))
     with pytest.raises(ConfigError, match="delta must be at least about"):
         make_agreement(job, (b"x" * 32,) * 2, records=len(TABLE), alignment=None)
 

@@ -23,6 +23,7 @@ from cloister.job import Budget, DataOptions, Job, JobParty, make_options
 from cloister.planning import plan, print_plan
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.release import NoiseDuty
+from cloister.privacy.units import write_bound
 from cloister.protocols.vertical.forecaster import Forecaster
 from cloister.protocols.vertical.leakage import find_replacement_epsilon
 from cloister.protocols.vertical.plan import count_memory
@@ -202,7 +203,7 @@ def test_replacing_values_costs_more_than_adding_a_record():
     made = plan(make_job(), records=RECORDS, epsilons=(), quick=True)
     replacement = find_replacement_epsilon(make_settings(make_job(), RECORDS))
     assert made.epsilon < replacement < 2.5 * made.epsilon
-    assert f"privacy card will say epsilon = {replacement:.3g}" in printed(made)
+    assert f"privacy card will say epsilon = {write_bound(replacement)}" in printed(made)
 
 
 def test_without_a_number_of_records_it_asks_for_one():

@@ -98,6 +98,15 @@ def test_a_line_about_a_handshake_is_an_event_whoever_has_standard_error():
     assert os.stat(2) == before
 
 
+def test_lines_about_a_proxy_are_not_shown_and_others_are(capfd):
+    from cloister.runtime.remote.grpc_log import hear_handshakes
+
+    with hear_handshakes():
+        os.write(2, b"E1119 http_connect_client_handshaker.cc:114] HTTP proxy handshake with ipv4:127.0.0.1:1 failed\n")
+        os.write(2, b"=== Source Location Trace: ===\nsrc/core/util/status_helper.cc:68\n\nothers\n\n")
+    assert capfd.readouterr().err == "others\n\n"
+
+
 def test_an_observer_that_fails_does_not_stop_grpc():
     """Nobody would read the pipe, and whoever writes to it would wait for ever."""
     from cloister.runtime.remote.grpc_log import hear_handshakes

@@ -1,6 +1,7 @@
 """A party's side: whom it talks to, what it does when it is cut off, when it gives up, and what it tells."""
 
 import asyncio
+import time
 from functools import partial
 from itertools import pairwise
 
@@ -210,6 +211,26 @@ def test_whoever_is_stopped_says_that_it_leaves():
     run(main())
 
 
+def test_who_is_stopped_at_the_very_end_still_does_its_last_work(monkeypatch):
+    """Otherwise its journals would stay."""
+    monkeypatch.setattr(participant_module, "_FAREWELL_S", 5.0)
+    done = []
+
+    def work():
+        time.sleep(0.2)
+        done.append(True)
+
+    async def main():
+        closing = asyncio.ensure_future(make_participant(None).close(work))
+        await asyncio.sleep(0.05)
+        closing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+
+    run(main())
+    assert done
+
+
 def test_a_coordinator_that_cannot_be_reached_is_called_again_and_given_up_at_the_deadline():
     calls = []
 
@@ -296,6 +317,61 @@ def test_progress_names_who_is_waited_for():
     assert [(one.step, one.steps, one.label, one.waiting_for) for one in seen] == [
         (3, 40, "Lloyd round 1", ("valley",))
     ]
+
+
+CLEAR_THE_SCREEN = "\x1b[2J\x1b[HSpent: nothing."
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        messages.Status(1, 2, CLEAR_THE_SCREEN, ()),
+        messages.Status(1, 2, "round 1\u202e of 2", ()),
+        messages.Status(1, 2, "round 1\nround 2", ()),
+        messages.Status(1, 2, "round 1", (CLEAR_THE_SCREEN,)),
+        messages.Status(1, 2, "round 1", ("valley", "nobody of the job")),
+        messages.Abandon(Ending.TOO_FEW, (CLEAR_THE_SCREEN,)),
+    ],
+)
+def test_a_coordinator_cannot_write_to_our_screen(told):
+    """What it says is shown, logged and kept: a label may not hold control characters, and names are the job's."""
+    seen = []
+
+    async def main():
+        coordinator = HandCoordinator()
+        part = make_participant(coordinator.connect, on_progress=seen.append, observe=seen.append)
+        part = asyncio.ensure_future(part.take_part())
+        channel = await coordinator.greet()
+        await channel.receive()
+        await channel.send(told)
+        with pytest.raises(RemoteProtocolError, match="in printable text; it does not") as caught:
+            await part
+        assert "\x1b" not in str(caught.value)
+        if not isinstance(told, messages.Abandon):  # after which nothing is said
+            assert await channel.receive() == messages.Withdraw()
+
+    run(main())
+    assert "x1b" not in str(seen)
+    assert "nobody" not in str(seen)
+
+
+def test_nor_into_our_result():
+    """Who had left by the end is kept in it, in the coordinator's words."""
+
+    async def main():
+        coordinator = HandCoordinator()
+        part = asyncio.ensure_future(make_participant(coordinator.connect).take_part())
+        channel = await coordinator.greet()
+        await channel.receive()
+        statement = greeting.consent_statement(agree(), RUN)
+        consents = (messages.Consented(name, "0.1.0", OWN[name].identity.sign(*statement)) for name in NAMES)
+        await channel.send(messages.Start("toy", bytes(16), messages.Facts(), tuple(consents)))
+        assert await channel.receive() == messages.Seated()
+        await channel.send(messages.Finish(bytes(16), b"", 0, (CLEAR_THE_SCREEN,)))
+        with pytest.raises(RemoteProtocolError, match="name parties of the job alone"):
+            await part
+
+    run(main())
 
 
 def test_the_hub_tells_parties_from_time_to_time(monkeypatch):

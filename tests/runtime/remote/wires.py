@@ -19,13 +19,16 @@ async def end(server, writers, tasks):
 class Relay:
     """Passes bytes on from a port of its own; what it does to them can change at any time."""
 
-    def __init__(self, port):
-        self._to = port
-        self._open = asyncio.Event()
+    def __init__(self, port=None):
+        self.to = port
+        self._open, self._welcome = asyncio.Event(), asyncio.Event()
         self._open.set()
+        self._welcome.set()
         self.delay_s = 0.0
+        self.is_refusing = False
         self.connections = 0
         self.bytes_passed = 0
+        self._mute_until = 0
         self._writers, self._tasks = set(), set()
 
     async def start(self):
@@ -40,33 +43,53 @@ class Relay:
     def go_on(self):
         self._open.set()
 
+    def hold(self):
+        """Let new connections wait."""
+        self._welcome.clear()
+
+    def release(self):
+        self._welcome.set()
+
+    def mute(self):
+        """Swallow what comes on the connections that there are, and tell nobody; new ones work."""
+        self._mute_until = self.connections
+
     def cut(self):
         """Reset all connections that there are."""
         for writer in self._writers:
             writer.transport.abort()
+        self._writers.clear()
 
     async def stop(self):
         await end(self._server, self._writers, self._tasks)
 
     async def _serve(self, reader, writer):
+        if self.is_refusing or self.to is None:
+            writer.transport.abort()
+            return
         self.connections += 1
+        number = self.connections
         self._tasks.add(asyncio.current_task())
         self._writers.add(writer)
         with suppress(OSError, asyncio.CancelledError):
-            there_reader, there_writer = await asyncio.open_connection("127.0.0.1", self._to)
+            await self._welcome.wait()
+            there_reader, there_writer = await asyncio.open_connection("127.0.0.1", self.to)
             self._writers.add(there_writer)
-            await asyncio.gather(self._pass(reader, there_writer), self._pass(there_reader, writer))
+            await asyncio.gather(self._pass(reader, there_writer, number), self._pass(there_reader, writer, number))
+        writer.transport.abort()
 
-    async def _pass(self, reader, writer):
+    async def _pass(self, reader, writer, number):
         with suppress(OSError):
             while data := await reader.read(1 << 16):
                 await self._open.wait()
                 if self.delay_s:
                     await asyncio.sleep(self.delay_s)
                 self.bytes_passed += len(data)
-                writer.write(data)
-                await writer.drain()
-        writer.close()
+                if number > self._mute_until:
+                    writer.write(data)
+                    await writer.drain()
+        if number > self._mute_until:
+            writer.close()
 
 
 class ConnectProxy:

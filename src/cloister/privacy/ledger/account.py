@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -141,11 +142,18 @@ class Account:
         if together.fits(cap):
             return
         which = "all data sets of this ledger" if self.name is None else f"data set {self.name!r}"
+        what_to_do = "Ask for less, or let the data's owner raise the cap."
+        if math.isinf(more.epsilon(cap.delta)):
+            what_to_do = (
+                f"No bound holds for what was asked: under this cap a charge must protect one {cap.unit.value}, not "
+                "less; at delta = 0 its noise must be Laplace. Run a job that does, or let the data's owner set "
+                "another cap."
+            )
         raise BudgetError(
             f"all releases on {which} must cost at most epsilon = {cap.epsilon:.6g} at delta = {cap.delta:.3g} "
             f"for one {cap.unit.value}; spent {spent.epsilon(cap.delta):.6g}, asked {more.epsilon(cap.delta):.6g} for "
             f"{len(asked)} more, together {together.epsilon(cap.delta):.6g}. "
-            "Nothing was charged or released. Ask for less, or let the data's owner raise the cap."
+            f"Nothing was charged or released. {what_to_do}"
         )
 
     def summarise(self, delta: float) -> DataSummary:

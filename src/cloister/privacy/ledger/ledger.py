@@ -97,6 +97,11 @@ class Ledger:
         return self._path
 
     @property
+    def identity(self) -> str:
+        """Tells this ledger from others: where its chain starts, which is bound to its salt."""
+        return self._store.start.chain
+
+    @property
     def salt(self) -> bytes:
         """The secret key of this ledger's fingerprints; never exported."""
         return self._store.salt
@@ -175,6 +180,12 @@ class Ledger:
         with self._current(write=False):
             account = self._accounts.find(dataset)
             return Cost() if account is None else account.spent_by(session, unit)
+
+    def is_held(self, dataset: str, hold: int) -> bool:
+        """Whether a hold is open: taken, and not settled."""
+        with self._current(write=False):
+            account = self._accounts.find(dataset)
+            return account is not None and hold in account.open
 
     def find_cap(self, dataset: str | None) -> Budget | None:
         """Return the cap of a data set, or of all together."""

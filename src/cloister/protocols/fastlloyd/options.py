@@ -186,7 +186,7 @@ class FastLloydOptions(NoisyOptions, frozen=True, tag="fastlloyd"):
             preset=self.variant,
             records=job.data.records,
             clusters=job.k,
-            dimensions=len(job.columns),
+            dimensions=job.dimensions,
             parties=len(job.parties),
             assignment=self.assignment,
             alpha_min=self.alpha_min,

@@ -39,7 +39,7 @@ class FastLloyd(LloydClustering):
             return plan_published(options.make_published_settings(job), job.budget, placement=placement)
         settings = SoundSettings(
             clusters=job.k,
-            dimensions=len(job.columns),
+            dimensions=job.dimensions,
             parties=len(job.parties),
             max_records=bound_records(job),
             kind=options.noise_kind,

@@ -63,6 +63,11 @@ def _list_notes(settings: FeddpSettings) -> tuple[str, ...]:
     ]
     if settings.variant == "published":
         notes.append(AUTHORS_CODE)
+    elif not settings.client_level:
+        notes.append(
+            "The noise on a centre is stated for a cluster as wide as all the server's points; a compact cluster's "
+            "offsets are clipped to its own radius, and its noise is less in proportion."
+        )
     if settings.sample is not None:
         notes.append(
             f"Each round asks {settings.sample_size} of {settings.parties} parties. Bytes are for a party that is "

@@ -110,7 +110,7 @@ def make_settings(job: Job, server: FloatArray) -> FeddpSettings:
     assert job.budget is not None
     return FeddpSettings(
         clusters=job.k,
-        dimensions=len(job.columns),
+        dimensions=job.dimensions,
         budget=job.budget,
         parties=parties,
         records=job.data.records,

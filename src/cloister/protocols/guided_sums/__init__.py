@@ -24,5 +24,5 @@ Protocols built on it, each with its own wire name: :mod:`cloister.protocols.syn
 
 Reading order: :mod:`.settings`, :mod:`.query`, :mod:`.agreement`, :mod:`.statements`, :mod:`.messages`,
 :mod:`.algorithm`, :mod:`.leader`, :mod:`.party`, :mod:`.coordinator`. Steps that algorithms share:
-:mod:`.statistics`, :mod:`.postprocessing`, :mod:`.refinement`.
+:mod:`.statistics`, :mod:`.postprocessing`, :mod:`.refinement`, :mod:`.scaling`.
 """

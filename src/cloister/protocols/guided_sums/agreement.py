@@ -233,10 +233,13 @@ def _capped(name: str, settings: GuidedSettings, noise: Mechanism, entries: int)
 def make_leakage(source: str, totals: str, agreement: Agreement[Any]) -> LeakageTable:
     """Who learns what in a session of guided sums; ``totals`` says what is added up."""
     placement, twice = agreement.settings.placement, agreement.sums.double
+    found = "the centres after each round and at the end, and how many records each has"
+    if agreement.settings.scaled:
+        found += "; the centre and spread of each column"
     values = (
         ("statistics", "what is counted and summed over each single party's records", Learns.OWN),
         ("totals", f"{totals} (read by the party that leads)", Learns.NOISY),
-        ("centres", "the centres after each round and at the end, and how many records each has", Learns.NOISY),
+        ("centres", found, Learns.NOISY),
     )
     return LeakageTable(
         source=source,

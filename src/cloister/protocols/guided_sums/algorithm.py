@@ -11,13 +11,14 @@ finds, bit for bit.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Any, Generic, Literal, Self
 
 import numpy as np
 from msgspec import Meta, Struct
 
+from cloister.columns import Scale
 from cloister.crypto import Stream
 from cloister.errors import LocalProtocolError
 from cloister.privacy.centre_noise import UNKNOWN
@@ -38,6 +39,7 @@ from cloister.protocols.guided_sums.query import (
     take_points,
 )
 from cloister.protocols.guided_sums.refinement import Refined
+from cloister.protocols.guided_sums.scaling import StatedScale
 from cloister.protocols.guided_sums.settings import CLUSTERS_MOST, GuidedSettings, Slot, require
 from cloister.protocols.guided_sums.statements import Forms
 from cloister.records import FloatArray, IntArray, Records
@@ -72,6 +74,8 @@ class GuidedFinding:
         Where k was chosen: what was tried.
     layout
         Where there was a histogram.
+    scale
+        What maps the centres to original units, where a spread was released; else the columns' bounds do.
     """
 
     centres: FloatArray
@@ -80,6 +84,24 @@ class GuidedFinding:
     rounds: int
     curve: tuple[KChoice, ...] = ()
     layout: Layout | None = None
+    scale: Scale | None = None
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether it is `find_nothing`'s."""
+        return self.rounds == 0 and self.layout is None and self.scale is not None
+
+
+def find_nothing(settings: Any) -> GuidedFinding:
+    """Return what an algorithm ends with that has too few records: no column counts, and all centres are alike."""
+    axes, shape = settings.axes, (settings.clusters, settings.dimensions)
+    scale = Scale(
+        axes=axes,
+        centre=tuple((axis.low + axis.high) / 2 for axis in axes),
+        spread=(0.0,) * len(axes),
+        grid=settings.fixed_point,
+    )
+    return GuidedFinding(centres=np.zeros(shape), centre_noise=np.zeros(shape), sizes=None, rounds=0, scale=scale)
 
 
 def conclude(
@@ -135,7 +157,7 @@ class Result(Question, frozen=True, kw_only=True):
         require(sizes == k, "the number of a result's sizes", str(k), sizes)
         numbers = np.abs([number for tried in self.curve for number in (tried.loss, tried.score)])
         require(bool((numbers <= NUMBER_MOST).all()), "a result's numbers", "finite", "others")  # NaN is not, either
-        kept = {name: getattr(self, name) for name in self.__struct_fields__}
+        kept = {name: getattr(self, name) for name in Result.__struct_fields__}
         return GuidedFinding(**kept | {"centres": centres, "centre_noise": noise})
 
     def form(self, public: PublicValues) -> Form:
@@ -158,6 +180,32 @@ class Result(Question, frozen=True, kw_only=True):
         )
 
 
+class ScaledResult(Result, frozen=True, kw_only=True):
+    """What was found on scaled records, with the scale."""
+
+    scale: StatedScale
+
+    @classmethod
+    def of(cls, finding: GuidedFinding) -> Self:
+        """Return a finding as it is stated."""
+        assert finding.scale is not None
+        plain = Result.of(finding)
+        kept = {name: getattr(plain, name) for name in plain.__struct_fields__}
+        return cls(**kept, scale=StatedScale.of(finding.scale))
+
+    def read(self, public: PublicValues) -> GuidedFinding:
+        """Check the range and return the finding."""
+        scale = self.scale.unpack(public)
+        return replace(super().read(public), scale=scale)
+
+    @classmethod
+    def largest(cls, public: PublicValues) -> Self:
+        """Return the longest."""
+        plain = Result.largest(public)
+        kept = {name: getattr(plain, name) for name in plain.__struct_fields__}
+        return cls(**kept, scale=StatedScale.largest(public))
+
+
 Pipeline = Callable[[Any, Stream], Asking[GuidedFinding]]
 """An algorithm: from its own kind of settings and the parties' common stream."""
 
@@ -176,19 +224,22 @@ class GuidedSession(Generic[Settings]):
         The server's points, where there are some; the agreement has their digest.
     plan
         All releases, if they are fixed in advance; otherwise one prepayment covers them.
+    result
+        How what was found is stated.
     """
 
     agreement: Agreement[Settings]
     algorithm: Pipeline
     points: FloatArray | None = None
     plan: tuple[Release, ...] | None = None
+    result: type[Result] = Result
 
     @cached_property
     def forms(self) -> Forms:
         """What may be asked in each round, and in how many bytes; parties of one process share it."""
         public = PublicValues(settings=self.agreement.settings, points=self.points)
         slots = [(slot.name, slot.kind or Idle) for slot in self.agreement.slots]
-        return Forms(public, (*slots, ("result", Result)))
+        return Forms(public, (*slots, ("result", self.result)))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

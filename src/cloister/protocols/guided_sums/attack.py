@@ -4,11 +4,11 @@ Two made-up inputs differ by one unit of the first party: a record at the corner
 holds; or by a person with many records at several parties. All other records are harmless ones in the middle of the
 domain, enough for the algorithm to ask its queries rather than skip them.
 
-The adversary is a party. It knows every question, it is given every total, as if it led, and all records but one
-unit's. It subtracts what these add and looks for the rest, v, in noise: the most powerful statistic is the
-likelihood ratio (Neyman and Pearson), for Gaussian noise the sum over rounds of (<x, v> - |v|^2 / 2) / sigma^2, for
-Laplace noise that of (|x|_1 - |x - v|_1) / b. Queries, and with them v, change from run to run, which is why no fixed
-projection of the totals would do.
+The adversary is a party; of one table, whoever sees the result. It knows every question, it is given every total, as if
+it led, and all records but one unit's. It subtracts what these add and looks for the rest, v, in noise: the most
+powerful statistic is the likelihood ratio (Neyman and Pearson), for Gaussian noise the sum over rounds of
+(<x, v> - |v|^2 / 2) / sigma^2, for Laplace noise that of (|x|_1 - |x - v|_1) / b. Queries, and with them v, change from
+run to run, which is why no fixed projection of the totals would do.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from cloister.privacy.release import NoiseDuty
 from cloister.privacy.units import PersonBudget
 from cloister.protocol import Clustering, OwnInput
 from cloister.protocols.guided_sums.algorithm import GuidedSession, Pipeline
+from cloister.protocols.guided_sums.alone import LoneParty
 from cloister.protocols.guided_sums.coordinator import NoBooks
 from cloister.protocols.guided_sums.party import GuidedParty
 from cloister.protocols.guided_sums.query import Asking, Query, relay
@@ -50,6 +51,7 @@ from cloister.roles import Seat
 from cloister.runtime import run_local
 
 _CLEAR = 40.0  # records over noise, per column: from about half of this on, all queries are asked
+_CLEAR_SCALED = 60.0
 _MOST_HARMLESS = 10_000
 _CLIENT_RECORDS = 20
 _RAW_ENTRIES = 32  # of each slot, as they were read: shows noise that repeats
@@ -100,8 +102,22 @@ def choose_units(job: Job, settings: GuidedSettings) -> dict[str, FloatArray]:
 
 def count_harmless(settings: GuidedSettings) -> int:
     """Return how many harmless records each party holds."""
-    needed = _CLEAR * max(settings.dimensions, 5) / settings.signal(BUDGET_UNITS)
+    needed = (
+        (_CLEAR_SCALED if settings.scaled else _CLEAR) * max(settings.dimensions, 5) / settings.signal(BUDGET_UNITS)
+    )
     return ceil(min(needed, _MOST_HARMLESS) / settings.parties)
+
+
+def make_harmless(job: Job, settings: GuidedSettings) -> FloatArray:
+    """Return harmless records: in the middle; where columns are scaled by a spread, halfway to two opposite corners.
+
+    Where all records were alike no column would count, and nothing be asked of the one that is attacked.
+    """
+    middle, count = find_middle(job), count_harmless(settings)
+    if not settings.scaled:
+        return np.repeat(middle[None, :], count, axis=0)
+    half = (find_corner(job) - middle) / 2
+    return np.resize(np.stack([middle - half, middle + half]), (count, len(middle)))
 
 
 class GuidedSessions:
@@ -141,10 +157,10 @@ class GuidedSessions:
         """Return every party's records on either input; those that are the same are one object."""
         if isinstance(settings.budget, PersonBudget):
             return make_persons(job, rows, others=count_harmless(settings))
-        harmless = np.repeat(find_middle(job)[None, :], count_harmless(settings), axis=0)
+        harmless = make_harmless(job, settings)
         others = [make_table(job, harmless) for _ in job.parties[1:]]
         if settings.client_level:  # a party without records is one that is not there
-            without: Records = ArrayRecords(np.zeros((0, len(job.columns))))
+            without: Records = ArrayRecords(np.zeros((0, job.dimensions)))
             present = make_table(job, rows)
         else:
             without = make_table(job, harmless)
@@ -163,7 +179,8 @@ class GuidedSessions:
         """Return what the second party makes of one session; samplers and entropies begin with the coordinator's."""
         protocol, agreement = self._protocol, self.agreed.agreement
         session = entropies[0].bytes(16)
-        own = [sampler.start() for sampler in samplers][ADVERSARY]
+        known = [sampler.start() for sampler in samplers]
+        own = None if len(tables) == 1 else known[ADVERSARY]  # of one table, the adversary sees the result alone
         budget = agreement.settings.budget
         watch = Watch(self.agreed.algorithm)
         watched = replace(self.agreed, algorithm=watch)
@@ -181,11 +198,14 @@ class GuidedSessions:
             )
             for number, table in enumerate(tables, start=1)
         ]
-        duty = NoiseDuty(charger=NoBooks(), sampler=samplers[0]) if agreement.by_coordinator else None
-        coordinator = protocol.coordinate(watched, session=session, entropy=entropies[0], duty=duty)
-        run_local(coordinator, parties, codec=protocol.codec(watched), session=session, threads=1)
         leader = parties[0]  # whoever leads reads all totals, and any party may: the adversary is given them
-        assert isinstance(leader, GuidedParty)
+        assert isinstance(leader, GuidedParty | LoneParty)
+        if isinstance(leader, LoneParty):
+            leader.work()
+        else:
+            duty = NoiseDuty(charger=NoBooks(), sampler=samplers[0]) if agreement.by_coordinator else None
+            coordinator = protocol.coordinate(watched, session=session, entropy=entropies[0], duty=duty)
+            run_local(coordinator, parties, codec=protocol.codec(watched), session=session, threads=1)
         totals = leader.released_totals
         if own:
             totals = tuple(total - noise for total, noise in zip(totals, own, strict=True))

@@ -66,6 +66,8 @@ def coordinate(
     DivergedError
         If nobody who is left can lead.
     """
+    if agreed.agreement.settings.alone:
+        raise ConfigError("a job must have two parties or more to be coordinated; got one. Run: cloister run JOB.TOML")
     if (duty is not None) != agreed.agreement.by_coordinator:
         raise ConfigError(
             "a coordinator must have a noise duty if and only if the agreed placement gives it one; "

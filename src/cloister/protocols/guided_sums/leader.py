@@ -20,7 +20,7 @@ from cloister.aggregation import Masks
 from cloister.crypto import Stream
 from cloister.errors import DivergedError, LocalProtocolError, RemoteProtocolError
 from cloister.protocols.guided_sums.agreement import Agreement
-from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession, Result
+from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession
 from cloister.protocols.guided_sums.messages import Past
 from cloister.protocols.guided_sums.query import Idle, Query, Question
 from cloister.protocols.guided_sums.statements import Statements, next_link, place_of
@@ -68,6 +68,7 @@ class Leader:
     ) -> None:
         self._agreement: Agreement[Any] = agreed.agreement
         self._statements, self._masks = statements, masks
+        self._result = agreed.result
         self._asking = agreed.algorithm(self._agreement.settings, stream)
         self._own: Query | GuidedFinding = next(self._asking)
         self._link = link
@@ -128,7 +129,7 @@ class Leader:
         slots, own = self._agreement.slots, self._own
         last = round_ > len(slots)
         if isinstance(own, GuidedFinding) and last:
-            return Result.of(own)
+            return self._result.of(own)
         if isinstance(own, Query) and not last and own.length <= slots[round_ - 1].length:
             return own.question
         raise LocalProtocolError(

@@ -12,7 +12,7 @@ from cloister.aggregation import Introduction, Masks
 from cloister.aggregation.messages import Answered, OpenTotal, RestoreMasks
 from cloister.aggregation.seed_agreement import Ready
 from cloister.crypto import Stream, derive_key
-from cloister.errors import DivergedError, LocalProtocolError, RemoteProtocolError
+from cloister.errors import ConfigError, DivergedError, LocalProtocolError, RemoteProtocolError
 from cloister.privacy.release import NoiseDuty, release
 from cloister.protocol import Votes
 from cloister.protocols.guided_sums.agreement import Agreement, release_of
@@ -76,6 +76,8 @@ class GuidedParty:
         ------
         DivergedError
             If too few parties signed it, or the leader saw that a sum was not of answers to what it had asked.
+        ConfigError
+            If there were too few records to find bounds that nobody knows.
         """
         if not self._finished:
             raise LocalProtocolError("the session must be finished before anything is found; it is not.")
@@ -86,6 +88,11 @@ class GuidedParty:
                 f"{'there is none' if self._result is None else self._signatures}. A party or the coordinator did not "
                 "follow the protocol, or a message was changed on its way. What was released is paid for, and there is "
                 "no result. Find out who changed what before the job is run again."
+            )
+        if self._result.is_nothing:
+            raise ConfigError(
+                'bounds = "private" must come with more records, or a larger budget: those that there are do not show '
+                "where columns lie. Their number is paid for, and there is no result. Give bounds, or raise epsilon."
             )
         return self._result
 
@@ -165,7 +172,7 @@ class GuidedParty:
             )
 
         def make() -> NDArray[Any]:
-            vector = self._pay(query, round_)
+            vector = release_answer(agreement, round_, query, self._records, duty=self._duty)
             self._left -= query.l2_squared
             return agreement.ring.encode(vector)
 
@@ -184,26 +191,6 @@ class GuidedParty:
                 f"the questions before round {round_} must be those that party {self._seat.number} answered; they "
                 "differ."
             )
-
-    def _pay(self, query: Query, round_: int) -> IntArray:
-        """Measure, fill the slot, charge our books, and add our noise where the parties add it.
-
-        Privacy
-        -------
-        Neighbours, sensitivity and event: `release_of`. A round that is not needed reveals nothing about records, costs
-        nothing and carries the same noise: under the masks, all rounds look the same to the coordinator.
-        """
-        settings, slot = self._agreement.settings, self._agreement.slots[round_ - 1]
-        exact = np.zeros(slot.length, dtype=np.int64)
-        exact[: query.length] = query.measure(self._records)
-        share = settings.placement.mechanism_for_share(settings.noise_in(slot))
-        if query.l2_squared == 0:
-            return exact if self._agreement.by_coordinator else self._duty.sampler.draw(share, slot.length)
-        event = release_of(query, slot, settings)
-        if self._agreement.by_coordinator:
-            self._duty.charger.charge(event)
-            return exact
-        return release(exact, event, duty=self._duty, share=share)
 
     # --- the end ------------------------------------------------------------------------------------------------------
 
@@ -237,3 +224,26 @@ class GuidedParty:
             seed=masks.seed,
             session=self._seat.session,
         )
+
+
+def release_answer(
+    agreement: Agreement[Any], round_: int, query: Query, records: Records, *, duty: NoiseDuty
+) -> IntArray:
+    """Measure, fill the slot, charge our books, and add our noise where the parties add it.
+
+    Privacy
+    -------
+    Neighbours, sensitivity and event: `release_of`. A round that is not needed reveals nothing about records, costs
+    nothing and carries the same noise: under the masks, all rounds look the same to the coordinator.
+    """
+    settings, slot = agreement.settings, agreement.slots[round_ - 1]
+    exact = np.zeros(slot.length, dtype=np.int64)
+    exact[: query.length] = query.measure(records)
+    share = settings.placement.mechanism_for_share(settings.noise_in(slot))
+    if query.l2_squared == 0:
+        return exact if agreement.by_coordinator else duty.sampler.draw(share, slot.length)
+    event = release_of(query, slot, settings)
+    if agreement.by_coordinator:
+        duty.charger.charge(event)
+        return exact
+    return release(exact, event, duty=duty, share=share)

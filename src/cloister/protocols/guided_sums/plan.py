@@ -7,7 +7,7 @@ from typing import Any
 
 from cloister.aggregation.seed_agreement import Ready
 from cloister.crypto.identity import SIGNATURE_BYTES
-from cloister.forecast.model import PlacementForecast, TrafficForecast
+from cloister.forecast.model import PartyBytes, PlacementForecast, TrafficForecast
 from cloister.forecast.placements import PlacedNoise, Sightings, compare_placements
 from cloister.forecast.traffic import (
     HOLLOW_SESSION,
@@ -62,6 +62,9 @@ def measure_sums(agreed: GuidedSession[Any]) -> TrafficForecast:
     nothing, and receives the total later.
     """
     agreement, settings = agreed.agreement, agreed.agreement.settings
+    if settings.alone:
+        nothing = PartyBytes(bytes_up=0, bytes_down=0, messages_up=0, messages_down=0)
+        return TrafficForecast(steps=0, leader=nothing, other=nothing, total_bytes=0)
     sampled = settings.sample_size < settings.parties
     return measure_star(
         lambda parties: _hollow_session(agreed, parties), settings.parties, steps=agreement.steps, at_most=sampled

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -20,8 +19,10 @@ from cloister.privacy.card import Circumstances
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.units import LeakageTable
 from cloister.protocol import CardMaker, Clustering, Explanation, Finding, OwnInput, PublicInput, ToldRounds
+from cloister.protocols.guided_sums import alone
 from cloister.protocols.guided_sums.agreement import Agreement, Settings, envelope_of, make_leakage
 from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession
+from cloister.protocols.guided_sums.alone import LoneParty
 from cloister.protocols.guided_sums.attack import attack_sums
 from cloister.protocols.guided_sums.coordinator import GuidedOutcome, NoBooks, coordinate
 from cloister.protocols.guided_sums.messages import make_codec
@@ -56,10 +57,16 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
 
     def seat(
         self, agreed: GuidedSession[Settings], seat: Seat, own: OwnInput, *, duty: NoiseDuty | None = None
-    ) -> GuidedParty:
+    ) -> GuidedParty | LoneParty:
         """Seat one party."""
         assert duty is not None  # a job of guided sums has a budget
-        return GuidedParty(seat=seat, agreed=agreed, records=own.records, duty=duty)
+        kind = LoneParty if agreed.agreement.settings.alone else GuidedParty
+        return kind(seat=seat, agreed=agreed, records=own.records, duty=duty)
+
+    def work_alone(self, agreed: GuidedSession[Settings], party: Party) -> GuidedOutcome:
+        """Run the algorithm of the only party there is."""
+        assert isinstance(party, LoneParty)
+        return party.work()
 
     def coordinate(
         self,
@@ -91,15 +98,17 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
 
     def members_min(self, agreed: GuidedSession[Settings]) -> int:
         """A sum's quorum."""
-        return agreed.agreement.sums.members_min
+        return 1 if agreed.agreement.settings.alone else agreed.agreement.sums.members_min
 
     def leakage(self, agreed: GuidedSession[Settings]) -> LeakageTable:
         """Who learns what; whom it withstands depends on who adds the noise."""
+        if agreed.agreement.settings.alone:
+            return alone.make_leakage(self.source)
         return make_leakage(self.source, self.totals, agreed.agreement)
 
     def find(self, agreed: GuidedSession[Settings], party: Party, outcome: GuidedOutcome) -> Finding | None:
         """Return what a party that stayed to the end has found."""
-        assert isinstance(party, GuidedParty)
+        assert isinstance(party, GuidedParty | LoneParty)
         if not party.finished:
             return None
         found = party.finding
@@ -109,6 +118,7 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
             sizes=found.sizes,
             centre_noise=found.centre_noise,
             curve=found.curve,
+            scale=found.scale,
             details=found,
             votes=party.votes,
         )
@@ -132,15 +142,16 @@ class GuidedClustering(Clustering[GuidedSession[Settings]]):
         notes = self.list_notes(settings, finding.details, idle=len(settings.slots) - len(card.releases))
         return Explanation(
             leakage=self.leakage(agreed),
-            public=self.public,
+            public=alone.PUBLIC if settings.alone else self.public,
             notes=(*notes, *_note_absent(job, settings, outcome)),
             card=card,
-            ring_bits=agreement.ring.bits,
+            ring_bits=None if settings.alone else agreement.ring.bits,
         )
 
     def find_released(self, agreed: GuidedSession[Settings], parties: Sequence[Party]) -> Released:
         """The total of each round, which whoever led has read."""
-        vectors = max((party.released_totals for party in parties if isinstance(party, GuidedParty)), key=len)
+        totals = (party.released_totals for party in parties if isinstance(party, GuidedParty | LoneParty))
+        vectors = max(totals, key=len)
         by_coordinator = agreed.agreement.by_coordinator
         return Released(
             drawn_by=0 if by_coordinator else 1,
@@ -167,7 +178,7 @@ def agree_on_sums(job: Job, settings: Settings, directory: tuple[bytes, ...]) ->
         colluding_max=options.resolve_colluding_max(parties),
         max_records=job.data.max_records or MAX_RECORDS,
         ring_bits=options.ring,
-        context=json.dumps([asdict(column) for column in job.columns]),
+        context=json.dumps([column.list_agreed() for column in job.columns]),
     )
 
 
@@ -204,5 +215,5 @@ def _describe_run(
         remedy=remedy + (", or bring in more parties." if settings.client_level else "."),
         shares_missing=asked - min(fewest, asked),
         parties_in_sum=fewest,
-        liars=(LEADER,),
+        liars=() if settings.alone else (LEADER,),
     )

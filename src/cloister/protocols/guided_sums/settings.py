@@ -12,7 +12,7 @@ from cloister.errors import ConfigError
 from cloister.numeric import FixedPoint
 from cloister.privacy.calibration import SLACK, rho_for
 from cloister.privacy.mechanisms import DiscreteGaussian, Mechanism
-from cloister.privacy.placement import Aggregator, Placement
+from cloister.privacy.placement import Aggregator, Owner, Placement
 from cloister.privacy.units import Budget, Unit
 
 BUDGET_UNITS = 2**56
@@ -112,6 +112,11 @@ class GuidedSettings(ABC):
         return 0
 
     @property
+    def scaled(self) -> bool:
+        """Whether columns are scaled by a spread that is released."""
+        return False
+
+    @property
     def clear(self) -> float:
         """How many times nearer to its own centre than to others a record must be to count in the first round."""
         return 1.0
@@ -144,6 +149,11 @@ class GuidedSettings(ABC):
     def client_level(self) -> bool:
         """Whether a unit is all records of a party."""
         return self.budget.unit is Unit.CLIENT
+
+    @property
+    def alone(self) -> bool:
+        """Whether one party holds the whole table and runs the algorithm by itself."""
+        return isinstance(self.placement, Owner)
 
     @property
     def contribution_most(self) -> int:

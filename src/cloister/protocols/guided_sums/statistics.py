@@ -301,7 +301,7 @@ class Moments(Question, frozen=True, kw_only=True):
         def measure(party: Records) -> IntArray:
             sums = np.zeros(d, dtype=np.int64)
             moments = np.zeros((d, d), dtype=np.int64)
-            for points in iterate_chunks(party):
+            for points in iterate_chunks(party, fill=middle):
                 z = _shorten(count_offsets(points, middle), radius * UNITS, reach)
                 sums += z.sum(axis=0).astype(np.int64)
                 moments += (z.T @ z).astype(np.int64)  # integers below 2^53: exact

@@ -284,18 +284,18 @@ def check_start(options: LloydOptions, job: Job) -> None:
         what_to_do = "The start is in the job, so nobody draws it: remove start_by."
         must = 'be left out with initialisation = "given"'
         refuse(("protocol", "start_by"), must, show_value(options.start_by), what_to_do)
-    columns = job.columns
+    axes = job.coordinates
     if options.start is None:
-        must = f"be a list of {job.k} rows of {len(columns)} numbers (clusters.k rows, one number per column)"
+        must = f"be a list of {job.k} rows of {len(axes)} numbers (clusters.k rows, one number per coordinate)"
         refuse(path, must, "no start")
     if len(options.start) != job.k:
         refuse(path, f"have clusters.k = {job.k} rows", f"{len(options.start)}", "Give one centre for each cluster.")
     for i, row in enumerate(options.start):
-        if len(row) != len(columns):
-            refuse((*path, i), f"be a list of {len(columns)} numbers, one per column", f"{len(row)} numbers")
-        for j, (value, column) in enumerate(zip(row, columns, strict=True)):
-            if not column.low <= value <= column.high:
-                must = f"lie within the bounds of column {column.name}, {column.low:g} to {column.high:g}"
+        if len(row) != len(axes):
+            refuse((*path, i), f"be a list of {len(axes)} numbers, one per coordinate", f"{len(row)} numbers")
+        for j, (value, axis) in enumerate(zip(row, axes, strict=True)):
+            if not axis.low <= value <= axis.high:
+                must = f"lie within the bounds of column {axis.name}, {axis.low:g} to {axis.high:g}"
                 refuse((*path, i, j), must, show_value(value), "The start is in original units.")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -13,7 +13,6 @@ import numpy as np
 from cloister.audit import JobUnderAudit
 from cloister.audit.attack import make_identities
 from cloister.audit.whole_view import Released
-from cloister.columns import to_unit
 from cloister.crypto import Entropy
 from cloister.forecast.model import Forecast, PlanRequest
 from cloister.job import MAX_RECORDS, Job
@@ -96,7 +95,7 @@ class LloydClustering(Clustering[LloydSession]):
         else:
             iterations = len(noise.targets)
         context = {
-            "columns": [asdict(column) for column in job.columns],
+            "columns": [column.list_agreed() for column in job.columns],
             "assignment": assignment.name,
             "topology": "ring" if in_ring else "star",
             **{name: getattr(options, name, None) for name in LIMITS},
@@ -105,10 +104,10 @@ class LloydClustering(Clustering[LloydSession]):
             variant=self.name_variant(job),
             parties=len(job.parties),
             clusters=job.k,
-            dimensions=len(job.columns),
+            dimensions=job.dimensions,
             iterations=iterations,
             initialisation=options.initialisation,
-            start=() if options.start is None else tuple(map(tuple, to_unit(options.start, job.columns))),
+            start=() if options.start is None else tuple(map(tuple, job.to_unit(np.array(options.start)))),
             start_by=options.starter,
             noise=noise,
             fractional_bits=options.fractional_bits,
@@ -300,7 +299,7 @@ class MaskNoiseAverage(LloydClustering):
             kind=options.noise_kind,
             iterations=options.iterations,
             clusters=job.k,
-            dimensions=len(job.columns),
+            dimensions=job.dimensions,
             fixed_point=fixed_point,
             norm_bound=None if bound is None else max(1, int(bound * fixed_point.scale)),
             placement=options.make_placement(len(job.parties)),

@@ -45,7 +45,7 @@ class SecfcOptions(Options, frozen=True, tag="secfc"):
     def check(self, job: Job) -> None:
         """Refuse numbers beyond the columns, rounds and parties, and codes that too few parties could decode."""
         parties = len(job.parties)
-        check_integer(("protocol", "segments"), self.segments, 1, len(job.columns))
+        check_integer(("protocol", "segments"), self.segments, 1, job.dimensions)
         if self.separate_after is not None:
             check_integer(("protocol", "separate_after"), self.separate_after, 0, self.iterations - 1)
         if self.privacy is not None:

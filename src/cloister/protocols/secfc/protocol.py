@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import msgspec
@@ -12,7 +12,7 @@ from msgspec import Meta
 from msgspec.structs import replace as replace_fields
 
 from cloister.crypto import Entropy
-from cloister.errors import RemoteProtocolError, TooFewPartiesError
+from cloister.errors import ConfigError, RemoteProtocolError, TooFewPartiesError
 from cloister.forecast.model import Forecast, PlanRequest
 from cloister.forecast.trials import refuse_epsilons
 from cloister.job import Job
@@ -82,12 +82,12 @@ class Secfc(Clustering[SecfcAgreement]):
         """Translate a job; the number of records is only known if their IDs were aligned."""
         options, union = job.protocol, public.alignment is not None
         assert isinstance(options, SecfcOptions)
-        context = {"columns": [asdict(column) for column in job.columns], "alignment": public.alignment}
+        context = {"columns": [column.list_agreed() for column in job.columns], "alignment": public.alignment}
         if union and public.records is not None:
             check_declared(public.records, job.data.records)
         return SecfcAgreement(
             clusters=job.k,
-            dimensions=len(job.columns),
+            dimensions=job.dimensions,
             privacy=options.resolve_privacy(len(job.parties)),
             segments=options.segments,
             records_max=public.records if union else job.data.records,
@@ -195,12 +195,18 @@ class Secfc(Clustering[SecfcAgreement]):
         heard = super().hear(agreed, told)
         if len(heard.counts) != agreed.clusters:
             raise RemoteProtocolError("the coordinator must tell the size of every cluster; it did not.")
+        try:
+            coding = Coding(agreement=agreed, records_max=heard.records_max)
+        except ConfigError:
+            raise RemoteProtocolError(
+                "the coordinator must tell of as many records as the session could have; it did not."
+            ) from None
         return HeardOutcome(
             revealed=heard.revealed,
             converged=heard.converged,
             rounds=heard.rounds,
             counts=np.array(heard.counts, dtype=np.int64),
-            coding=Coding(agreement=agreed, records_max=heard.records_max),
+            coding=coding,
         )
 
     def list_coordinator_charges(self, agreed: SecfcAgreement, outcome: Outcome | HeardOutcome) -> tuple[Release, ...]:

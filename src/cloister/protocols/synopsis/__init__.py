@@ -4,9 +4,10 @@ The parties release noisy statistics of the union of their records, each a sum o
 record, under masks that the coordinator cannot remove:
 
 1. how many records there are, unless that is public;
-2. where they are: with few columns, a histogram of each column, which cuts off the empty ends of bounds that are too
-   wide; with many, the middle of the records, their distances from it, and their second moments, whose main axes span
-   a subspace;
+2. where they are: zooming histograms of each column find its centre and spread, by which all later steps scale it
+   (:mod:`.zoom`); or, with ``scale = "bounds"``, one cuts off the empty ends of bounds that are too wide (few columns),
+   or a sum finds the middle (many). With many columns also the distances from the middle, and second moments, whose
+   main axes span a subspace;
 3. a histogram over a grid in that box, on the columns or in the subspace;
 4. the cells of the histogram are clustered by their weights, which reads no record and costs nothing;
 5. a few rounds of Lloyd's algorithm from there: each record's offset from its nearest centre, clipped to a radius, is
@@ -50,14 +51,14 @@ the leader sees it and states idle rounds and no result to the end; the coordina
 with the signatures of a quorum on it.
 
 Costs: 3 steps to agree on a seed and, with double masks, one to meet; two or three for each slot; one to state the
-result, one to sign it, one to finish. By default
-the slots (``Settings.slots``) have 1 + 16 d + 6000 + 8 k (d + 2) numbers for d <= 5, and 26 + d (d + 5) / 2 + 6000 +
-8 k (d + 2) beyond. A party sends 8 bytes for each number, plus some 60 bytes per slot, 16 of them check words; the
-leader receives as many. A party receives the questions: some 200 bytes and 8 for each number in one, such as a centre's
-coordinate. CPU: a signature to check and one pass over the records for each round that is needed; two masks to send,
-or one for each other party; a fifth of a microsecond for each number with exact noise.
+result, one to sign it, one to finish. By default the slots (``Settings.slots``) have 1 + 312 d + 6000 + 8 k (d + 2)
+numbers for d <= 5, and 25 + 312 d + d (d + 3) / 2 + 6000 + 8 k (d + 2) beyond; with ``scale = "bounds"`` 16 d, or d +
+1, for 312 d. A party sends 8 bytes for each number, plus some 60 bytes per slot, 16 of them check words; the leader
+receives as many. A party receives the questions: some 200 bytes and 8 for each number in one, such as a centre's
+coordinate. CPU: a signature to check and one pass over the records for each round that is needed; two masks to send, or
+one for each other party; a fifth of a microsecond for each number with exact noise.
 
-Reading order: :mod:`cloister.protocols.guided_sums`, :mod:`.questions`, :mod:`.settings`, :mod:`.pipeline`; then its
-steps in order: :mod:`.grid_plan` with :mod:`.extent`, :mod:`.histogram`, :mod:`.choice_of_k`. :mod:`.protocol` is the
-protocol object.
+Reading order: :mod:`cloister.protocols.guided_sums`, :mod:`.questions`, :mod:`.zoom_questions`, :mod:`.settings`,
+:mod:`.pipeline`; then its steps in order: :mod:`.zoom`, :mod:`.grid_plan` with :mod:`.extent`, :mod:`.histogram`,
+:mod:`.choice_of_k`. :mod:`.protocol` is the protocol object.
 """

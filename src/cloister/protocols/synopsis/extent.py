@@ -82,15 +82,19 @@ def find_middle(settings: Settings, *, l2_squared: int) -> Asking[FloatArray]:
     return np.clip(shrink_mean(total[:d] / (scale * records), noise_std / (scale * records)), -1.0, 1.0)
 
 
-def find_radius(settings: Settings, *, l2_squared: int, records: float, middle: FloatArray) -> Asking[float]:
+def find_radius(
+    settings: Settings, *, l2_squared: int, records: float, middle: FloatArray, longest: float | None = None
+) -> Asking[float]:
     """Release a histogram of the records' distances from the middle over geometric bins; return about the median.
+
+    No record is longer than ``longest``; by default, than the diagonal of the domain.
 
     Privacy
     -------
     As `questions.Lengths`.
     """
     height = isqrt(l2_squared)
-    longest = sqrt(settings.dimensions) + float(np.sqrt(middle @ middle))
+    longest = (longest or sqrt(settings.dimensions)) + float(np.sqrt(middle @ middle))
     radii = longest * 2.0 ** (-np.arange(NORM_BINS) / 4)  # falling; bin i holds the lengths in (radii[i + 1], radii[i]]
     question = Lengths(share=l2_squared, middle=Array.of(middle), edges=Array.of(radii))
     total = yield pose(PublicValues(settings=settings), "histogram of distances from the middle", question)

@@ -18,7 +18,7 @@ from cloister.protocols.guided_sums.statistics import Subspace
 from cloister.protocols.synopsis.extent import Box, Spread, find_axes, find_box, find_middle, find_radius
 from cloister.protocols.synopsis.histogram import Start, choose_bins
 from cloister.protocols.synopsis.questions import Grid
-from cloister.protocols.synopsis.settings import Settings
+from cloister.protocols.synopsis.settings import BEFORE_HISTOGRAM_MOST, Settings
 from cloister.records import FloatArray
 
 Route = Literal["direct", "projected"]
@@ -52,6 +52,22 @@ class _Tuning:
 
 _RECORD = _Tuning(project_from=2.5, taper=1.3, cell_direct=3.0, cell_projected=1.0)
 _CLIENT = _Tuning(project_from=2.0, taper=1.0, cell_direct=5.0, cell_projected=1.0)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Found:
+    """Where the records are, if columns were scaled by their spread.
+
+    Attributes
+    ----------
+    box
+        Around them.
+    reach
+        The length of the longest record there may be.
+    """
+
+    box: Box
+    reach: float
 
 
 def _tuning(settings: Settings) -> _Tuning:
@@ -92,19 +108,34 @@ class GridPlan:
         return centres, np.full(len(centres), _RADIUS_PROJECTED * within**0.5)
 
 
-def plan_grid(settings: Settings, *, l2_squared: int, records: float) -> Asking[GridPlan]:
-    """Choose the route from public values and the noisy number of records, and make the grid."""
+def plan_grid(settings: Settings, *, l2_squared: int, records: float, found: Found | None = None) -> Asking[GridPlan]:
+    """Choose the route from public values and the noisy number of records, and make the grid.
+
+    Parameters
+    ----------
+    settings, records
+        Public values, and about how many records there are.
+    l2_squared
+        What is left of the budget.
+    found
+        Where the records are, if columns were scaled by their spread: around 0, and in this box.
+    """
     signal = records * settings.signal(BUDGET_UNITS)
     if settings.may_project and signal >= _tuning(settings).project_from * settings.dimensions:
-        return (yield from _lay_in_subspace(settings, l2_squared=l2_squared, records=records, signal=signal))
-    return (yield from _lay_on_columns(settings, l2_squared=l2_squared, records=records))
+        return (
+            yield from _lay_in_subspace(settings, l2_squared=l2_squared, records=records, signal=signal, found=found)
+        )
+    return (yield from _lay_on_columns(settings, l2_squared=l2_squared, records=records, found=found))
 
 
-def _lay_on_columns(settings: Settings, *, l2_squared: int, records: float) -> Asking[GridPlan]:
+def _lay_on_columns(settings: Settings, *, l2_squared: int, records: float, found: Found | None) -> Asking[GridPlan]:
     knobs, d = settings.knobs, settings.dimensions
     if settings.may_project:
-        for _ in range(3):
+        for _ in range(2 if found else 3):
             yield IDLE
+    if found is not None:
+        box = found.box
+    elif settings.may_project:
         box = Box(low=np.full(d, -1.0), high=np.full(d, 1.0))
     else:
         box = yield from find_box(settings, l2_squared=int(knobs.box_share * BUDGET_UNITS), records=records)
@@ -120,14 +151,23 @@ def _lay_on_columns(settings: Settings, *, l2_squared: int, records: float) -> A
     )
 
 
-def _lay_in_subspace(settings: Settings, *, l2_squared: int, records: float, signal: float) -> Asking[GridPlan]:
+def _lay_in_subspace(
+    settings: Settings, *, l2_squared: int, records: float, signal: float, found: Found | None
+) -> Asking[GridPlan]:
     knobs, d = settings.knobs, settings.dimensions
     middle_l2_squared, norm_l2_squared = int(knobs.middle_share * BUDGET_UNITS), int(knobs.norm_share * BUDGET_UNITS)
     # The clearer the records, the less the axes and the start need, and the more is left for the rounds.
     taper = _tuning(settings).taper * (d / signal) ** 0.5
     moment_l2_squared = int(min(knobs.moment_share, max(taper, _MOMENT_LEAST)) * BUDGET_UNITS)
-    middle = yield from find_middle(settings, l2_squared=middle_l2_squared)
-    radius = yield from find_radius(settings, l2_squared=norm_l2_squared, records=records, middle=middle)
+    if found is None:
+        middle, longest = (yield from find_middle(settings, l2_squared=middle_l2_squared)), None
+    else:
+        middle, longest, middle_l2_squared = np.zeros(d), found.reach, 0
+        most = l2_squared - norm_l2_squared - int((1 - BEFORE_HISTOGRAM_MOST) * BUDGET_UNITS)
+        moment_l2_squared = max(min(moment_l2_squared, most), int(_MOMENT_LEAST * BUDGET_UNITS))
+    radius = yield from find_radius(
+        settings, l2_squared=norm_l2_squared, records=records, middle=middle, longest=longest
+    )
     spread = yield from find_axes(settings, l2_squared=moment_l2_squared, records=records, middle=middle, radius=radius)
     left_l2_squared = l2_squared - middle_l2_squared - norm_l2_squared - moment_l2_squared
     histogram_l2_squared = int(min(knobs.histogram_share_projected, max(taper, _HISTOGRAM_LEAST)) * left_l2_squared)

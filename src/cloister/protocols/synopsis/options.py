@@ -22,8 +22,11 @@ class SynopsisOptions(NoiseOptions, frozen=True, tag=SYNOPSIS):
         units=(Unit.RECORD, Unit.PERSON, Unit.CLIENT),
         data_keys=frozenset({"records"}),
         chooses_k=True,
+        spread=True,
+        imputes=True,
         section="knobs",
         clusters_most=CLUSTERS_MOST,
         dimensions_most=DIMENSIONS_MOST,
+        parties_least=1,
     )
     knobs: Knobs = Knobs()

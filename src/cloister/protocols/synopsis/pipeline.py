@@ -8,18 +8,27 @@ what else was tried: docs/study-synopsis.md.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 from cloister.crypto import Stream
-from cloister.protocols.guided_sums.algorithm import GuidedFinding, Layout, conclude
+from cloister.protocols.guided_sums.algorithm import GuidedFinding, Layout, conclude, find_nothing
 from cloister.protocols.guided_sums.postprocessing import Sketch
-from cloister.protocols.guided_sums.query import Asking
+from cloister.protocols.guided_sums.query import IDLE, Asking, PublicValues, Query, pose, relay
 from cloister.protocols.guided_sums.refinement import estimate_sizes, refine_centres
+from cloister.protocols.guided_sums.scaling import StatedScale
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS
-from cloister.protocols.guided_sums.statistics import find_number, weigh_clients
+from cloister.protocols.guided_sums.statistics import NumberOfRecords, find_number, list_size_slots, weigh_clients
 from cloister.protocols.synopsis.choice_of_k import choose_k
-from cloister.protocols.synopsis.grid_plan import plan_grid, widen_radii
+from cloister.protocols.synopsis.extent import Box
+from cloister.protocols.synopsis.grid_plan import Found, plan_grid, widen_radii
 from cloister.protocols.synopsis.histogram import cluster_cells, release_histogram
-from cloister.protocols.synopsis.settings import Settings
+from cloister.protocols.synopsis.settings import SIGNAL_LEAST, Settings, SpreadSettings
+from cloister.protocols.synopsis.zoom import find_scale
+from cloister.protocols.synopsis.zoom_questions import SCALED
 from cloister.report.result import KChoice
+
+_REACH_LEAST = 1e-6  # of the longest record: where no column counts, all are 0
 
 
 def run_synopsis(settings: Settings, stream: Stream) -> Asking[GuidedFinding]:
@@ -37,7 +46,53 @@ def run_synopsis(settings: Settings, stream: Stream) -> Asking[GuidedFinding]:
     count_l2_squared = 0 if settings.records is not None else int(settings.knobs.count_share * BUDGET_UNITS)
     number = yield from find_number(settings, l2_squared=count_l2_squared)
     records = weigh_clients(settings, number.estimate) if settings.client_level else number.estimate
-    plan = yield from plan_grid(settings, l2_squared=BUDGET_UNITS - count_l2_squared, records=records)
+    left_l2_squared = BUDGET_UNITS - count_l2_squared
+    if isinstance(settings, SpreadSettings):
+        return (yield from _run_scaled(settings, stream, l2_squared=left_l2_squared, number=number))
+    return (yield from _run_steps(settings, stream, l2_squared=left_l2_squared, number=number, records=records))
+
+
+def _run_scaled(
+    settings: SpreadSettings, stream: Stream, *, l2_squared: int, number: NumberOfRecords
+) -> Asking[GuidedFinding]:
+    """Find a scale first; then ask everything of scaled records."""
+    records = number.estimate
+    if settings.any_private and settings.measure_signal(records) < SIGNAL_LEAST:
+        for _ in range(len(settings.slots) - len(list_size_slots(settings))):
+            yield IDLE
+        return find_nothing(settings)
+    found = yield from find_scale(settings, records=records)
+    steps = _run_steps(
+        settings,
+        stream,
+        l2_squared=l2_squared - found.l2_squared,
+        number=number,
+        records=records,
+        found=Found(box=Box(low=found.low, high=found.high), reach=max(found.scale.reach, _REACH_LEAST)),
+    )
+    finding = yield from relay(steps, partial(_ask_scaled, settings, StatedScale.of(found.scale)))
+    return replace(finding, scale=found.scale)
+
+
+def _ask_scaled(settings: SpreadSettings, scale: StatedScale, query: Query) -> Query:
+    """Ask the same of scaled records."""
+    if query.length == 0:
+        return query
+    scaled = SCALED[type(query.question)](scale=scale, question=query.question)  # type: ignore[call-arg]
+    return pose(PublicValues(settings=settings), query.name, scaled)
+
+
+def _run_steps(
+    settings: Settings,
+    stream: Stream,
+    *,
+    l2_squared: int,
+    number: NumberOfRecords,
+    records: float,
+    found: Found | None = None,
+) -> Asking[GuidedFinding]:
+    """Lay a grid, cluster its cells, and refine."""
+    plan = yield from plan_grid(settings, l2_squared=l2_squared, records=records, found=found)
     histogram = yield from release_histogram(settings, plan.grid, l2_squared=plan.histogram_l2_squared, records=records)
     k = settings.clusters
     curve: tuple[KChoice, ...] = ()

@@ -15,9 +15,10 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from cloister.columns import Coordinate
 from cloister.crypto import Stream
 from cloister.forecast.advice import advise_case, describe_case, describe_goal, describe_loss, find_epsilon, is_enough
-from cloister.forecast.families import FAMILIES, Family, plant_cluster
+from cloister.forecast.families import FAMILIES, Family, Sample, plant_cluster
 from cloister.forecast.model import Case, FamilyLoss, Forecast, PlanRequest, Range
 from cloister.forecast.placements import Sightings
 from cloister.forecast.trials import FULL, QUICK, WIDE, Effort, OnTrial, Reference, choose_epsilons, count_trials
@@ -28,11 +29,11 @@ from cloister.privacy.costs import epsilon_of_rho
 from cloister.privacy.placement import Aggregator
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import EPSILON_MOST, LeakageTable
-from cloister.protocols.guided_sums.algorithm import GuidedSession, Rehearsal, rehearse
+from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession, Rehearsal, rehearse
 from cloister.protocols.guided_sums.plan import compare_sums, place_sums
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS
 from cloister.protocols.synopsis.pipeline import run_synopsis
-from cloister.protocols.synopsis.settings import Settings
+from cloister.protocols.synopsis.settings import SIGNAL_LEAST, Settings, SpreadSettings, describe_signal
 from cloister.records import ArrayRecords, FloatArray
 
 CLIENTS_MOST = 100
@@ -120,13 +121,14 @@ class Scaling:
         part = clients / whole.parties if whole.client_level else self.tried / self.records
         rho = BUDGET_UNITS / (2.0 * (whole.noise_std * part / whole.budget.most_records) ** 2)
         epsilon = min(epsilon_of_rho(rho, whole.budget.delta), EPSILON_MOST)  # where noise is negligible
-        return replace(
+        small = replace(
             whole,
             budget=replace(whole.budget, epsilon=epsilon),
             placement=Aggregator(),
             parties=clients,
             records=None if whole.records is None else self.tried,
         )
+        return replace(small, axes=_name_axes(whole.dimensions)) if isinstance(small, SpreadSettings) else small
 
     def run(self, points: FloatArray, stream: Stream) -> Rehearsal:
         """Run the algorithm on the points; the stream decides the noise and the starts."""
@@ -138,6 +140,28 @@ class Scaling:
             sampler=SimulationSampler(stream.child("noise")),
             stream=stream.child("common"),
         )
+
+    def find_centres(self, points: FloatArray, stream: Stream) -> FloatArray:
+        """Return the centres of a run, where the points are."""
+        return place_centres(self.run(points, stream).finding)
+
+
+def place_centres(finding: GuidedFinding) -> FloatArray:
+    """Return centres in the units of the records."""
+    return finding.centres if finding.scale is None else finding.scale.to_original(finding.centres)
+
+
+def _name_axes(dimensions: int) -> tuple[Coordinate, ...]:
+    """Return the axes of made-up records."""
+    return tuple(Coordinate(name=f"x{j}", low=-1.0, high=1.0) for j in range(dimensions))
+
+
+def even_out(sample: Sample) -> Sample:
+    """Return a sample in which all columns spread alike: so they are clustered where a spread scales them."""
+    mean, deviation = sample.points.mean(axis=0), np.maximum(sample.points.std(axis=0), 1e-12)
+    points, centres = ((array - mean) / deviation for array in (sample.points, sample.centres))
+    most = float(np.abs(points).max())
+    return replace(sample, points=points / most, centres=centres / most)
 
 
 def choose_records(effort: Effort, records: int, settings: Settings) -> int:
@@ -200,7 +224,7 @@ class Forecaster:
                 scaling.run(reference.points, self._stream.child(family.name, "run", run))
                 for run, reference in enumerate(references)
             ]
-            runs = [rehearsal.finding.centres for rehearsal in rehearsals]
+            runs = [place_centres(rehearsal.finding) for rehearsal in rehearsals]
             ratios = [reference.measure_ratio(found) for reference, found in zip(references, runs, strict=True)]
             losses.append(FamilyLoss(family=family.name, ratio=sum(ratios) / len(ratios)))
             if family.even:
@@ -234,6 +258,8 @@ class Forecaster:
         if (family.name, draw, tried) not in self._references:
             stream = self._stream.child(family.name, draw, tried)
             sample = family.draw(stream, tried, self._settings.clusters, self._settings.dimensions)
+            if isinstance(self._settings, SpreadSettings):
+                sample = even_out(sample)
             self._references[family.name, draw, tried] = Reference(sample, stream.child("yardstick"))
         return self._references[family.name, draw, tried]
 
@@ -243,7 +269,7 @@ class Forecaster:
         signal = scaling.records / scaling.settings.noise_std
         start = _FIRST_SIZE if self._last is None else self._last[0] * self._last[1] / signal
         seen = find_smallest_cluster(
-            lambda points, stream: scaling.run(points, stream).finding.centres,
+            scaling.find_centres,
             self._plant(scaling.tried),
             most=share,
             start=start * share,
@@ -304,7 +330,8 @@ def _describe_route(settings: Settings, cases: Sequence[Case]) -> str:
     return (
         f"Route: {' or '.join(routes)}: the histogram is {' or '.join(where[route] for route in routes)}, "
         f"with {_span([case.cells for case in own])} cells; then {_span([case.rounds for case in own])} rounds of "
-        f"Lloyd's algorithm. There are {len(settings.slots)} rounds on the wire, those not needed as zeros."
+        "Lloyd's algorithm."
+        + ("" if settings.alone else f" There are {len(settings.slots)} rounds on the wire, those not needed as zeros.")
     )
 
 
@@ -326,11 +353,33 @@ def list_notes(settings: Settings, request: PlanRequest) -> tuple[str, ...]:
         notes.append(
             f"k is chosen by the run, at most {settings.clusters}; losses are compared at the k that it chose."
         )
+    if isinstance(settings, SpreadSettings):
+        notes += list_signals(settings, request)
+        notes.append(
+            "Losses are for made-up records whose extremes are the bounds, each column over its spread, as it is "
+            "clustered; records unlike any family may do better or worse."
+        )
+        return tuple(notes)
     notes.append(
         "Losses and noise are for made-up records whose extremes are the bounds: bounds that are too wide cost more, "
         "and records unlike any family may do better or worse."
     )
     return tuple(notes)
+
+
+def list_signals(settings: SpreadSettings, request: PlanRequest) -> list[str]:
+    """Say whether the records are strong enough to find the scale, for each number of them."""
+    said = []
+    for size in request.sizes:
+        signal = settings.measure_signal(size.records)
+        start = f"{size.records:,} records: " if len(request.sizes) > 1 else ""
+        said.append(start + describe_signal(signal))
+        if settings.any_private and signal < SIGNAL_LEAST:
+            said.append(
+                f'{start}Too few for bounds = "private": from {SIGNAL_LEAST:g} on. A run would count the records, end '
+                "without a result, and what it was allowed is paid for. Give bounds, or raise epsilon."
+            )
+    return said
 
 
 def _note_records(settings: Settings, request: PlanRequest) -> str:

@@ -126,7 +126,7 @@ class Lengths(Question, frozen=True, kw_only=True):
 
         def measure(party: Records) -> IntArray:
             counts = np.zeros(NORM_BINS, dtype=np.int64)
-            for points in iterate_chunks(party):
+            for points in iterate_chunks(party, fill=middle):
                 lengths = measure_lengths(count_offsets(points, middle)) / UNITS
                 # searchsorted wants rising edges; what is shorter than the last edge is in the last bin.
                 bins = NORM_BINS - 1 - np.searchsorted(edges[:0:-1], lengths, side="left")
@@ -252,7 +252,8 @@ class Grid:
     def count(self, records: Records) -> IntArray:
         """Return the number of records in each cell: each record is in exactly one."""
         counts = np.zeros(self.cells, dtype=np.int64)
-        for points in iterate_chunks(records):
+        fill = 0.0 if self.subspace is None else self.subspace.origin
+        for points in iterate_chunks(records, fill=fill):
             counts += np.bincount(self.find_cells(points), minlength=self.cells)
         return counts
 

@@ -15,7 +15,7 @@ collective        ``threshold`` together   so many of them and the computing par
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated
 
 from msgspec import Meta
@@ -231,7 +231,7 @@ class PartyRoles:
     colluding_max
         How many of the computing party and those who decrypt may tell each other what noise they added.
     columns
-        For each party the positions of its columns among the job's, in the party's own order.
+        For each party the positions of its coordinates among the job's, in the order of its own columns.
     labels
         Who gets the labels of its records.
     """
@@ -250,8 +250,8 @@ def assign_roles(job: Job) -> PartyRoles:
     """Return the roles in a vertical job; what it does not say follows from the rest."""
     options, parties = options_of(job), len(job.parties)
     names = [party.name for party in job.parties]
-    positions = {column.name: i for i, column in enumerate(job.columns)}
-    columns = tuple(tuple(positions[name] for name in party.columns or ()) for party in job.parties)
+    positions = {axis.name: i for i, axis in enumerate(job.coordinates)}
+    columns = tuple(tuple(positions[axis.name] for axis in job.find_coordinates(party)) for party in job.parties)
     model, computing = options.resolve_model(parties), find_computing(job)
     if model == "collective":
         key_holders = tuple(i for i in range(parties) if i != computing)
@@ -275,7 +275,7 @@ def assign_roles(job: Job) -> PartyRoles:
 
 def describe_context(job: Job, alignment: str | None) -> str:
     """Return what else must be agreed on: columns, bounds, and how records were aligned."""
-    context = {"columns": [asdict(column) for column in job.columns], "alignment": alignment}
+    context = {"columns": [column.list_agreed() for column in job.columns], "alignment": alignment}
     return json.dumps(context, sort_keys=True)
 
 
@@ -288,7 +288,7 @@ def find_computing(job: Job) -> int:
     computing = options_of(job).computing
     if computing is not None:
         return [party.name for party in job.parties].index(computing)
-    held = [len(party.columns or ()) for party in job.parties]
+    held = [len(job.find_coordinates(party)) for party in job.parties]
     return held.index(0) if 0 in held else held.index(max(held))
 
 
@@ -330,7 +330,7 @@ def _check_holders(job: Job, roles: PartyRoles) -> None:
             refuse(("parties", i, "columns"), must, "none", what_to_do)
     holders = sum(bool(held) for held in roles.columns)
     if holders < 2:
-        what_to_do = "One organisation that holds all columns can use scikit-learn."
+        what_to_do = "One organisation that holds all columns is the only [[parties]] of the default protocol."
         refuse(("parties",), "have columns at two or more of them", str(holders), what_to_do)
     if len(roles.encrypted) > HOLDERS_MOST:
         what_to_do = (
@@ -351,6 +351,9 @@ def _check_alignment(job: Job) -> None:
                 "same record in every table."
             )
             refuse(("data",), "say which rows of the tables belong together", "neither id nor aligned", what_to_do)
+        if data.missing == "drop":
+            what_to_do = "Rows that one table leaves out would shift it against the others: write id, not aligned."
+            refuse(("data", "missing"), "be refuse with aligned = true", '"drop"', what_to_do)
         for key in _FORM_KEYS:
             if getattr(data, key) is not None:
                 refuse(("data", key), "come with id", "none", "Remove it.")

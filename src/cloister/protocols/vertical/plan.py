@@ -9,6 +9,7 @@ from cloister.forecast.advice import advise_case, format_ratio
 from cloister.forecast.model import Case, FamilyLoss, Forecast, PartyBytes, PartyLink, PlanRequest
 from cloister.forecast.traffic import sum_up
 from cloister.job import Job
+from cloister.privacy.units import write_bound
 from cloister.protocols.vertical.agreement import VerticalAgreement
 from cloister.protocols.vertical.forecaster import try_families
 from cloister.protocols.vertical.leakage import describe_leakage, describe_who_adds_noise, find_replacement_epsilon
@@ -126,7 +127,8 @@ def _describe_run(job: Job, agreement: VerticalAgreement) -> tuple[str, ...]:
     if replacement is not None:
         sentences.append(
             "All parties know which records take part. For the values of a record that is known to be there the "
-            f"privacy card will say epsilon = {replacement:.3g}; for one record added or removed it is the budget's."
+            f"privacy card will say epsilon = {write_bound(replacement)}; for one record added or removed it is the "
+            "budget's."
         )
     return (*sentences, _explain_comparison(settings), *_explain_roles(job), _explain_cells(settings))
 
@@ -213,8 +215,9 @@ def _advise(settings: Settings, cases: Sequence[Case], exact_losses: Sequence[Fa
         own = next(case for case in cases if case.epsilon == settings.budget.epsilon)
         return advise_case(settings, own, cases)
     ratios = [loss.ratio for loss in exact_losses]
+    least, most = format_ratio(min(ratios)), format_ratio(max(ratios))
     return (
         f"There is no budget: sums and centres are exact, and nothing is differentially private. On made-up records "
-        f"the loss is {format_ratio(min(ratios))} to {format_ratio(max(ratios))} times that of k-means on whole "
+        f"the loss is {least if least == most else f'{least} to {most}'} times that of k-means on whole "
         "records, since decisions see encrypted columns through cells. More cells would reduce this, at more upload."
     )

@@ -90,7 +90,7 @@ class Vertical(Clustering[VerticalSession]):
     def agree(self, job: Job, directory: tuple[bytes, ...], public: PublicInput) -> VerticalSession:
         """Translate a job, once records are aligned."""
         records = count_aligned(job, public, least=job.k)
-        names = [[column.name for column in job.find_columns(party)] for party in job.parties]
+        names = [[axis.name for axis in job.find_coordinates(party)] for party in job.parties]
         return VerticalSession(
             agreement=make_agreement(job, directory, records=records, alignment=public.alignment),
             encrypted_columns=tuple(tuple(names[place]) for place in assign_roles(job).encrypted),
@@ -195,7 +195,7 @@ class Vertical(Clustering[VerticalSession]):
             CellBook(columns=columns, cells=((0.0,) * len(columns),) * settings.cells_of(holder))
             for holder, columns in enumerate(agreed.encrypted_columns)
         )
-        unknown = Finding(centres=np.zeros((job.k, len(job.columns))), rounds=0, codebooks=books)
+        unknown = Finding(centres=np.zeros((job.k, job.dimensions)), rounds=0, codebooks=books)
         return self.label_session(job, directory, public, unknown)
 
     def forecast(self, job: Job, public: PublicInput, request: PlanRequest) -> Forecast:

@@ -1,8 +1,9 @@
 """What happens on the connections of a run, told to one observer: logs, metrics and the live view are made of it.
 
-An event has names and versions of parties, kinds and lengths of messages, numbers of steps and reasons; never a frame,
-a fact or free text of a peer. So whoever is shown events is shown what this end of the connections sees anyway, and
-nothing of what messages hold; when events come is what somebody with a clock sees (docs/proofs/views.md).
+An event has names and versions of parties, kinds and lengths of messages, numbers of steps, reasons, and the labels of
+steps, which at a party are the coordinator's words, and printable; never a frame, a fact or a party's words. So whoever
+is shown events is shown what this end of the connections sees anyway, and nothing of what messages hold; when events
+come is what somebody with a clock sees (docs/proofs/views.md).
 """
 
 from __future__ import annotations

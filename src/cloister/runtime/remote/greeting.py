@@ -209,10 +209,12 @@ def check_consents(consents: tuple[Consented, ...], agreed: Agreed, run: bytes, 
     names = [one.party for one in consents]
     wanted = list(agreed.parties) if shows_all_consents(agreed) else [party]
     if names != wanted or not all(
-        _is_consented(one.signature, agreed.parties[one.party], statement) for one in consents
+        read_major(one.program) is not None and _is_consented(one.signature, agreed.parties[one.party], statement)
+        for one in consents
     ):
         raise RemoteProtocolError(
-            "a run must start with the consent of every party of the job, signed for this run; it does not."
+            "a run must start with the consent of every party of the job, signed for this run, and with its version; "
+            "it does not."
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
@@ -19,7 +20,10 @@ _REASONS = {  # what gRPC says, and what we make of it
     "Connection reset": "Somebody answers there and ends the connection at once: it may not have our public key file.",
     "Connection refused": "Nobody listens there.",
     "lookup": "The host's name cannot be looked up.",
+    "response code 407": "The proxy wants a user and a password, and does not take ours.",
+    "response code": "The proxy does not let us through to that address.",
 }
+_PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")  # of the environment, as gRPC looks them up
 
 
 class _ClientStream:
@@ -130,7 +134,10 @@ async def _wait(call: Any) -> None:
         await call.wait_for_connection()
     except grpc.RpcError as error:
         details = str(getattr(error, "details", lambda: "")())
-        raise LostError(next((text for sign, text in _REASONS.items() if sign in details), "")) from None
+        why = next((text for sign, text in _REASONS.items() if sign in details), "")
+        proxy = next((name for name in _PROXIES if os.environ.get(name)), None)
+        through = f"The way there may be through the proxy of {proxy}." if proxy else ""
+        raise LostError(f"{why} {through}".strip()) from None
 
 
 async def _guard(call: Awaitable[Any]) -> Any:

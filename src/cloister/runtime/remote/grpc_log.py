@@ -1,8 +1,9 @@
 """Whom TLS does not let in: gRPC tells its own log on standard error, and nobody else.
 
-So the coordinator reads that log: file descriptor 2 becomes a pipe, Python's own messages go where they went before,
-and so does every line that is not about a handshake. Those about handshakes become events: strangers who knock cannot
-fill a screen or a disk with them, and the operator learns why a party does not get in.
+So both ends read that log: file descriptor 2 becomes a pipe, Python's own messages go where they went before, and so
+does every line that is not about a handshake, with a proxy or in TLS. At the coordinator those about TLS become events:
+strangers who knock cannot fill a screen or a disk with them, and the operator learns why a party does not get in. A
+party's own error says why it does not get in.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-from cloister.runtime.remote.events import CERTIFICATE, HANDSHAKE, NO_CERTIFICATE, Observe, Refused
+from cloister.runtime.remote.events import CERTIFICATE, HANDSHAKE, NO_CERTIFICATE, Observe, Refused, ignore
 
 _SIGN = b"Handshake failed"
+_OF_PROXIES = (b"HTTP proxy handshake", b"=== Source Location Trace", b"src/core/")
 _REASONS = {
     b"CERTIFICATE_VERIFY_FAILED": CERTIFICATE,
     b"DID_NOT_RETURN_A_CERTIFICATE": NO_CERTIFICATE,
@@ -24,7 +26,7 @@ _LINE_MOST_BYTES = 4096
 
 
 @contextmanager
-def hear_handshakes(observe: Observe) -> Iterator[None]:
+def hear_handshakes(observe: Observe = ignore) -> Iterator[None]:
     """Tell of each handshake that fails, from another thread, until the block ends."""
     try:
         earlier, own = os.dup(2), sys.stderr
@@ -52,13 +54,16 @@ def hear_handshakes(observe: Observe) -> Iterator[None]:
 
 
 def _read(read_end: int, earlier: int, observe: Observe) -> None:
+    is_of_proxy = False
     with os.fdopen(read_end, "rb") as lines:
         for line in iter(lambda: lines.readline(_LINE_MOST_BYTES), b""):
             with suppress(Exception):  # whatever happens, the pipe must not fill: gRPC would wait for us
                 if _SIGN in line:
                     reason = next((reason for sign, reason in _REASONS.items() if sign in line), HANDSHAKE)
                     observe(Refused("", reason))
-                else:
+                    continue
+                is_of_proxy = any(sign in line for sign in _OF_PROXIES) or (is_of_proxy and not line.strip())
+                if not is_of_proxy:
                     os.write(earlier, line)
 
 

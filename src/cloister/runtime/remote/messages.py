@@ -106,7 +106,8 @@ class Ending(Enum):
 
 
 _ENDINGS = {
-    Ending.MISSING: "all parties must join before the coordinator's deadline; some did not. Nothing was charged.",
+    Ending.MISSING: "all parties must join before the coordinator's deadline, and enough of them take their seats; "
+    "some did not. Nothing was charged.",
     Ending.TOO_FEW: "enough parties must stay in a run; too few did. What was charged stays charged. Run the job "
     "again.",
     Ending.DISAGREE: "all parties must hold the same records in the same order, from one alignment; they do not. "

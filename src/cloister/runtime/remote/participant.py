@@ -146,12 +146,23 @@ class Participant:
         return await self._worker.run(call, *args)
 
     async def close(self, call: Callable[[], None]) -> None:
-        """Do a last piece of work, unless the thread is busy with what nobody waits for; end the thread."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_FAREWELL_S):
-                await self._worker.run(call)
-        if self._is_alone:
-            self._worker.stop()
+        """Do a last piece of work, unless the thread is busy with what nobody waits for; end the thread.
+
+        Whoever is stopped meanwhile does it all the same.
+        """
+        closing = asyncio.ensure_future(self._worker.run(call))
+        try:
+            await asyncio.wait({closing}, timeout=_FAREWELL_S)
+        except asyncio.CancelledError:
+            await asyncio.wait({closing}, timeout=_FAREWELL_S)
+            raise
+        finally:
+            if self._is_alone:
+                self._worker.stop()
+        if closing.done():
+            closing.result()
+        else:
+            closing.cancel()
 
     def _check_patience(self, silent_s: float) -> None:
         if silent_s > self._deadlines.step_s:
@@ -250,6 +261,7 @@ class Participant:
             async with asyncio.timeout(self._deadlines.step_s):
                 message = await channel.receive()
             self._heard_s = asyncio.get_running_loop().time()
+            self._check_words(message)
             if isinstance(message, messages.Status):
                 self._report(message)
             elif isinstance(message, messages.Abandon):
@@ -283,6 +295,14 @@ class Participant:
         except RemoteProtocolError:  # why stays here
             return messages.Declined(request.number)
 
+    def _check_words(self, message: messages.LinkMessage) -> None:
+        """Refuse text that may not be shown: whoever coordinates must not write to our screen, log or result."""
+        names, label = _find_words(message)
+        if not (self._agreed.parties.keys() >= set(names) and label.isprintable()):
+            raise RemoteProtocolError(
+                "a coordinator must name parties of the job alone, and steps in printable text; it does not."
+            )
+
     def _report(self, status: messages.Status) -> None:
         progress = Progress(step=status.step, steps=status.steps, label=status.label, waiting_for=status.waiting)
         self._observe(progress)
@@ -310,6 +330,19 @@ class DisagreementError(_EndedError, ConfigError):
     """The coordinator has ended the run, because the parties do not hold the same records."""
 
     exit_code = ConfigError.exit_code
+
+
+def _find_words(message: messages.LinkMessage) -> tuple[tuple[str, ...], str]:
+    """Return the names and the label that a message of the coordinator's would have us show or keep."""
+    match message:
+        case messages.Status():
+            return message.waiting, message.label
+        case messages.Abandon():
+            return message.missing, ""
+        case messages.Finish():
+            return message.left, ""
+        case _:
+            return (), ""
 
 
 def make_ending(message: messages.Abandon) -> _EndedError:

@@ -88,7 +88,7 @@ def _match_cells(job: Job, roles: PartyRoles, codebooks: tuple[CellBook, ...]) -
     books = {frozenset(book.columns): book for book in codebooks}
     reps = []
     for party in roles.encrypted:
-        names = [job.columns[column].name for column in roles.columns[party]]
+        names = [job.coordinates[column].name for column in roles.columns[party]]
         book = books.pop(frozenset(names), None)
         if book is None:
             raise _describe_split(codebooks)
