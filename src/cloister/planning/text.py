@@ -95,6 +95,21 @@ def _print_losses(plan: Plan, console: Console) -> None:
     print_table(console, table)
 
 
+def describe_forecast(plan: Plan) -> str | None:
+    """Say what a plan expects of the loss and the smallest cluster, at the job's own epsilon; None if it does not."""
+    case = next(iter(_own_cases(plan)), None)
+    if case is None:
+        return None
+    said = (
+        f"The plan expects {_span_of(case.loss_ratio, format_ratio)} times the loss of k-means without privacy, over "
+        f"families of made-up records ({_size_in_words(plan, case)})."
+    )
+    if case.smallest_cluster is not None:
+        seen = format_count(case.smallest_cluster)
+        said += f" A compact, separate cluster of about {seen} records is found in half of the runs."
+    return said
+
+
 def _print_cases(plan: Plan, cases: list[Case], console: Console, *, heading: str) -> None:
     table = make_table(
         heading,
