@@ -16,7 +16,7 @@ from cloister.audit.attack import find_corner, find_middle, make_table
 from cloister.audit.bounds import Neighbour
 from cloister.columns import Column
 from cloister.crypto import Stream
-from cloister.data.cells import Faults
+from cloister.data.faults import Faults
 from cloister.data.persons import PERSON_KEY_BYTES, choose_records
 from cloister.data.table import Table
 from cloister.job import Job

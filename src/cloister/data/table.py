@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import compress
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cloister.columns import (
     UNKNOWN_LEVEL,
@@ -284,9 +285,9 @@ class Table:
         """Yield the source's rows without those that are left out, which is decided row by row."""
         cells: list[object] | None = None if id_cells is None else []  # the source may read some rows ahead
         for values in self._source.read(faults, self._batch_rows, cells):
-            usable = np.ones(len(values), dtype=np.bool_)
+            usable: NDArray[np.bool_] = np.ones(len(values), dtype=np.bool_)
             if self._missing == "drop":
-                usable = ~np.isnan(values).any(axis=1)
+                usable = np.logical_not(np.isnan(values).any(axis=1))
                 if left_out is not None:
                     left_out.append(int(np.count_nonzero(~usable)))
             if cells is not None and id_cells is not None:

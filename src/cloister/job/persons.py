@@ -18,7 +18,8 @@ def count_persons(job: Job) -> Budget | None:
 
     Where columns are split, an aligned ID is a person, and has one record.
     """
-    budget, data = job.budget, job.data
+    budget: Budget | None = job.budget
+    data = job.data
     if budget is None or budget.unit is not Unit.PERSON:
         _refuse_keys(job)
         return budget
