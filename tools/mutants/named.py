@@ -59,6 +59,8 @@ _EXPONENTIALS = ("tests/privacy/test_exponentials.py",)
 _BOOKS = ("tests/privacy/test_books.py",)
 _BLOCKS = ("tests/kmeans/test_expression.py",)
 _JOB = ("tests/jobfile/test_any_value.py",)
+_PERSONS = ("tests/data/test_persons.py",)
+_PERSON_JOBS = ("tests/protocols/test_persons.py",)
 _ESTIMATOR = ("tests/estimators/test_kmeans.py",)
 _ACCOUNT = ("tests/estimators/test_account.py",)
 _SEARCH = ("tests/estimators/test_search.py",)
@@ -1142,6 +1144,90 @@ NAMED: tuple[Named, ...] = (
         "    kept = np.maximum(numbers, 0.0)\n",
         "    return numbers\n",
         ("tests/report/test_centres.py",),
+    ),
+    Named(
+        "a person priced as a record",
+        "protocols/guided_sums/agreement",
+        "        sensitivity=query.sensitivity.times(settings.budget.most_records),\n",
+        "        sensitivity=query.sensitivity,\n",
+        ("tests/protocols/test_person_attacks.py",),
+    ),
+    Named(
+        "noise for a record where a person is hidden",
+        "protocols/guided_sums/settings",
+        "self.budget.most_records * sqrt(",
+        "sqrt(",
+        _PERSON_JOBS,
+    ),
+    Named(
+        "rounds of Lloyd with noise for a record",
+        "protocols/multiparty_lloyd/noise",
+        "    sensitivity = sensitivity.times(budget.most_records)\n",
+        "",
+        _PERSON_JOBS,
+    ),
+    Named(
+        "c left out",
+        "privacy/units",
+        "        return self.records * self.parties\n",
+        "        return self.parties\n",
+        _PERSON_JOBS,
+    ),
+    Named(
+        "q left out",
+        "privacy/units",
+        "        return self.records * self.parties\n",
+        "        return self.records\n",
+        _PERSON_JOBS,
+    ),
+    Named(
+        "a plain budget taken for that of persons",
+        "privacy/units",
+        "        if self.unit is Unit.PERSON:\n            raise",
+        "        if 0:\n            raise",
+        _PERSON_JOBS,
+    ),
+    Named(
+        "one key for every session's choice of records",
+        "sessions/assembly",
+        "                key = entropy.bytes(PERSON_KEY_BYTES)\n",
+        "                key = bytes(PERSON_KEY_BYTES)\n",
+        _PERSON_JOBS,
+    ),
+    Named(
+        "the record kept that stands first",
+        "data/persons",
+        "(entries[:, 3], entries[:, 2], entries[:, 1], entries[:, 0])",
+        "(entries[:, 3], entries[:, 1], entries[:, 0])",
+        _PERSONS,
+    ),
+    Named(
+        "tags by the row",
+        "data/persons",
+        "        record.update(person.digest() + content[place * step : (place + 1) * step])\n",
+        "        record.update(person.digest() + (row + place).to_bytes(8))\n",
+        _PERSONS,
+    ),
+    Named(
+        "persons told apart by the blanks around an ID",
+        "data/persons",
+        'unicodedata.normalize("NFC", cell.strip())',
+        'unicodedata.normalize("NFC", cell)',
+        _PERSONS,
+    ),
+    Named(
+        "persons told apart by a decimal point",
+        "data/persons",
+        "    whole = _WHOLE.fullmatch(text)\n",
+        "    whole = None\n",
+        _PERSONS,
+    ),
+    Named(
+        "rows without an ID taken for one person",
+        "sessions/tables",
+        "        persons.require_all()\n",
+        "        pass\n",
+        _PERSON_JOBS,
     ),
     Named(
         "one column paid for where several are asked",

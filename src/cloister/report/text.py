@@ -104,7 +104,7 @@ def _print_centres(result: Result, console: Console | Page) -> None:
     clusters = [f"cluster {j}" for j in range(result.k)]
     cells = format_cells(result)
     if result.sizes is not None:
-        names.insert(0, "records" if result.sizes.unit == "records" else "share")
+        names.insert(0, result.sizes.unit)
         for row, size in zip(cells, format_sizes(result.sizes), strict=True):
             row.insert(0, size)
     rows, across, corner = clusters, names, ""
@@ -146,7 +146,7 @@ def _print_shares(result: Result, console: Console | Page) -> None:
 
 def format_sizes(sizes: Sizes) -> list[str]:
     """Format each cluster's size, in records or in per cent of them."""
-    if sizes.unit == "records":
+    if sizes.unit != "share":
         most = sizes.total + 2 * sizes.total_noise
         return [format_noisy_count(*size, most) for size in zip(sizes.clusters, sizes.noise, strict=True)]
     return [_format_share(*share) for share in zip(sizes.clusters, sizes.noise, strict=True)]
@@ -179,7 +179,7 @@ def _explain_sizes(sizes: Sizes) -> Iterator[str]:
     cells = format_sizes(sizes)
     marks = []
     if any(cell.startswith(("fewer", "less")) for cell in cells):
-        bound = "Fewer than" if sizes.unit == "records" else "Less than"
+        bound = "Less than" if sizes.unit == "share" else "Fewer than"
         marks.append(f'"{bound}" marks a size lost in the noise: the bound is two deviations above what was seen.')
     if _LOST in cells:
         marks.append(f'"{_LOST.capitalize()}" marks a size that noise hides altogether.')
@@ -191,7 +191,7 @@ def _explain_sizes(sizes: Sizes) -> Iterator[str]:
         return
     total = format_noisy_count(sizes.total, sizes.total_noise)
     rounded = ", but for rounding" if any(sizes.noise) and not is_lost(sizes.total, sizes.total_noise) else ""
-    yield f"The sizes add up to {total} {choose_noun(sizes.total, 'record')}{rounded}."
+    yield f"The sizes add up to {total} {choose_noun(sizes.total, sizes.unit[:-1])}{rounded}."
 
 
 def name_mostly_noise(result: Result) -> str:

@@ -106,16 +106,16 @@ def _list_sizes(view: View) -> list[str] | None:
     sizes = view.result.sizes
     if sizes is None:
         return None
-    unit = " records" if sizes.unit == "records" else " of all records"
+    unit = " of all records" if sizes.unit == "share" else f" {sizes.unit}"
     return [text + unit for text in format_sizes(sizes)]
 
 
 def _show_total(view: View) -> Html | None:
     sizes = view.result.sizes
-    if sizes is None or sizes.unit != "records":
+    if sizes is None or sizes.unit == "share":
         return None
     total = format_noisy_count(sizes.total, sizes.total_noise)
-    return tag("p", f"All clusters together: {total} {choose_noun(sizes.total, 'record')}.")
+    return tag("p", f"All clusters together: {total} {choose_noun(sizes.total, sizes.unit[:-1])}.")
 
 
 def show_table(view: View) -> Html:
@@ -149,7 +149,7 @@ def _name_sizes(view: View) -> str:
 def _total_cell(view: View) -> str:
     sizes = view.result.sizes
     assert sizes is not None
-    return format_noisy_count(sizes.total, sizes.total_noise) if sizes.unit == "records" else "100 %"
+    return "100 %" if sizes.unit == "share" else format_noisy_count(sizes.total, sizes.total_noise)
 
 
 def _show_row(view: View, j: int, sizes: list[str] | None) -> Html:

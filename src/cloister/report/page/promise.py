@@ -62,8 +62,9 @@ def _lay_out(promised: Sequence[Html | None], broken: Sequence[Html | None], *re
 def _show_odds(card: PrivacyCard) -> Html:
     """Return how far a belief of one half can move: e^epsilon / (1 + e^epsilon), rounded up."""
     most = math.ceil(100 / (1 + math.exp(-card.epsilon)) - 1e-9)
-    what = "a party's records are in it" if card.unit == Unit.CLIENT.value else "someone's record is in it"
-    said = f"A belief of 50 % that {what} can grow to at most {most} %."
+    whose = {Unit.CLIENT.value: "a party's records are", Unit.PERSON.value: "someone's records are"}
+    what = whose.get(card.unit, "someone's record is")
+    said = f"A belief of 50 % that {what} in it can grow to at most {most} %."
     if card.epsilon > _LITTLE:
         said += f" Epsilon {format_number(card.epsilon, 3)} protects little."
     return tag(
