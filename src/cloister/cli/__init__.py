@@ -38,7 +38,23 @@ app = typer.Typer(
     rich_markup_mode=None,
     epilog=EXIT_CODES_HELP,
 )
-for command in (demo, init, plan, run, report, check, join, serve, party, clients, verify, predict, audit, align, networks):
+for command in (
+    demo,
+    init,
+    plan,
+    run,
+    report,
+    check,
+    join,
+    serve,
+    party,
+    clients,
+    verify,
+    predict,
+    audit,
+    align,
+    networks,
+):
     app.command()(guard(command))
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(keys_app, name="keys")
