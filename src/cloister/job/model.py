@@ -32,6 +32,7 @@ from cloister.job.people import (
     check_parties,
     list_agreed,
 )
+from cloister.job.persons import PERSON_KEYS, count_persons
 from cloister.job.refusals import (
     KeyPath,
     check_fields,
@@ -48,7 +49,7 @@ MAX_RECORDS = 2**31
 """The most records of one party: as many as the widest ring is known to hold."""
 MAX_COUNT = 2**53
 _JOB_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_ALWAYS_TAKEN = frozenset({"match", "missing", "max_records", "scale"})
+_ALWAYS_TAKEN = frozenset({"match", "missing", "max_records", "scale", *PERSON_KEYS})
 SPREAD_MOST = 200
 """Coordinates up to which columns are scaled by their spread, if nothing else is said."""
 _NOT_AGREED = frozenset({"match", "server"})
@@ -82,6 +83,9 @@ class DataOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         The column of record IDs, by which the parties first align privately, and when two IDs are equal.
     aligned
         The tables already hold the same records in the same order.
+    person, person_records, person_parties
+        With the unit person: the column that says whose a record is; how many records of each person count at a party,
+        one if it is left out; at how many parties a person has records at most, all if it is left out.
     """
 
     match: Literal["order", "name"] = "name"
@@ -95,6 +99,9 @@ class DataOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     id_trim: bool | None = None
     id_ignore_case: bool | None = None
     aligned: bool | None = None
+    person: Annotated[str, Meta(max_length=200)] | None = None
+    person_records: Annotated[int, Meta(ge=1)] | None = None
+    person_parties: Annotated[int, Meta(ge=1)] | None = None
 
 
 class OwnSide(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -144,7 +151,8 @@ class Job:
     parties
         With different names. One alone is one table: differentially private, by the protocols that take it.
     protocol, data, budget, coordinator
-        The sections of the same name. `cloister.make_options` makes those of a protocol.
+        The sections of the same name. `cloister.make_options` makes those of a protocol. A budget for persons becomes
+        a `PersonBudget`, which says how many records of each count.
 
     Raises
     ------
@@ -178,6 +186,7 @@ class Job:
         check_address(self.coordinator.address)
         _check_facts(self)
         _check_budget(self)
+        object.__setattr__(self, "budget", count_persons(self))
         _check_scale(self)
         self.protocol.check(self)
 
@@ -203,7 +212,7 @@ class Job:
     @property
     def may_spread(self) -> bool:
         """Whether the protocol can scale columns by a spread that it releases, for this unit."""
-        return self.protocol.facts.spread and self.budget is not None and self.budget.unit is Unit.RECORD
+        return self.protocol.facts.spread and self.budget is not None and self.budget.unit is not Unit.CLIENT
 
     @property
     def scale(self) -> Literal["spread", "bounds"]:
@@ -385,13 +394,18 @@ def _check_columns(columns: Sequence[Column]) -> None:
         check_text(("columns", column.name), column.name, longest=200)
         if times[column.name] > 1:
             refuse(("columns", column.name), "be named once", f"{times[column.name]} times")
+    levels = {axis.name for axis in list_coordinates(columns) if axis.kind == "level"}
+    for column in columns:
+        if column.name in levels:
+            what_to_do = "A level of a category is called so in results: rename the column."
+            refuse(("columns", column.name), "not be named as column=level", show_value(column.name), what_to_do)
 
 
 def _check_scale(job: Job) -> None:
     """Refuse a spread where it is not released, and columns without bounds where it is not."""
     if job.scale == "spread" and not job.may_spread:
         takers = [name for name, options in known_options().items() if options.facts.spread]
-        must = f'be "bounds", or come with the protocol {join_or(takers)} and a budget for one record'
+        must = f'be "bounds", or come with the protocol {join_or(takers)} and a budget for records or persons'
         refuse(("data", "scale"), must, show_value("spread"), "Its release is proved for these only.")
     for column in job.columns:
         if column.bounds == "private" and job.scale != "spread":

@@ -25,7 +25,7 @@ from cloister.forecast.model import (
 from cloister.job import MAX_COUNT, Job, Setup
 from cloister.job.options import known_options
 from cloister.privacy.card import UNPROVED, explain_weakness
-from cloister.privacy.units import EPSILON_CLAIMED_MOST, LeakageTable, Learns, Noisy, Unit, name_role
+from cloister.privacy.units import EPSILON_CLAIMED_MOST, Counted, LeakageTable, Learns, Noisy, Unit, name_role
 from cloister.protocol import Clustering, read_public_input, resolve_protocol
 from cloister.runtime import OnProgress
 
@@ -52,6 +52,8 @@ class Plan:
         Why this protocol is used, and which others there are.
     epsilon, delta, unit
         The budget; None if the job is not differentially private.
+    counted
+        What sums count: records, or persons where each counts once at a party.
     who_adds_noise
         In words; None without noise.
     warnings
@@ -107,6 +109,7 @@ class Plan:
     rounds_max: int
     traffic: TrafficForecast
     split: Literal["rows", "columns"] = "rows"
+    counted: Counted = "records"
     warnings: tuple[str, ...] = ()
     what_runs: tuple[str, ...] = ()
     cases: tuple[Case, ...] = ()
@@ -207,6 +210,7 @@ def _describe(job: Job, request: PlanRequest, forecast: Forecast, why: str, *, s
         epsilon=None if budget is None else budget.epsilon,
         delta=None if budget is None else budget.delta,
         unit=None if budget is None else budget.unit.value,
+        counted="records" if budget is None else budget.counted,
         who_adds_noise=forecast.who_adds_noise,
         warnings=forecast.warnings,
         learned=_sum_up(leakage, forecast.middleman, noisy),
@@ -245,6 +249,11 @@ def value_noise(job: Job, epsilon: float | None, *, seeded: bool) -> Noisy:
     if epsilon is not None and epsilon > EPSILON_CLAIMED_MOST:
         return Noisy.TOO_LITTLE
     return Noisy.SEEDED if seeded else Noisy.PRIVATE
+
+
+def name_any(unit: str) -> str:
+    """Name whom a budget is for, by its unit."""
+    return {"client": "any one party's whole table", "person": "any one person"}.get(unit, "any one record")
 
 
 def explain_not_private(noisy: Noisy, epsilon: float | None) -> str:

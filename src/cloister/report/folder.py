@@ -29,10 +29,23 @@ from cloister.report.labels import PartyLabels, is_labels_file, write_labels
 from cloister.report.result import Result, decode_result, encode_result
 
 RESULT_FILE, CENTRES_FILE, PICTURE_FILE, SESSION_FILE = "result.json", "centres.npz", "picture.png", "session.json"
-TABLE_FILE, JOB_FILE, CLIENTS_FILE = "centres.csv", "job.toml", "clients.csv"
-"""The last says how the part of each hosted client ended. Errors in it are about tables, so only the host reads it."""
+TABLE_FILE, JOB_FILE, REPORT_FILE, PRINTED_FILE = "centres.csv", "job.toml", "report.html", "report.pdf"
+CLIENTS_FILE = "clients.csv"
+"""How the part of each hosted client ended. Errors in it are about tables, so only the host reads it."""
 MAX_FILE_BYTES = 2**30
-_OWN_FILES = frozenset({RESULT_FILE, CENTRES_FILE, TABLE_FILE, JOB_FILE, PICTURE_FILE, SESSION_FILE, CLIENTS_FILE})
+_OWN_FILES = frozenset(
+    {
+        RESULT_FILE,
+        CENTRES_FILE,
+        TABLE_FILE,
+        JOB_FILE,
+        PICTURE_FILE,
+        REPORT_FILE,
+        PRINTED_FILE,
+        SESSION_FILE,
+        CLIENTS_FILE,
+    }
+)
 _PRIVATE_MODE = 0o600
 Sign = Callable[[Mapping[str, bytes]], bytes]
 """Takes the files of a result, by name, and returns what stands in session.json."""

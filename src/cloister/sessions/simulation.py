@@ -225,7 +225,12 @@ class Simulation:
             tables=tables,
             aligned=aligned,
             public=public,
-            inputs={name: take_input(job, name, table, aligned, public) for name, table in tables.items()},
+            inputs={
+                name: take_input(
+                    job, name, table, aligned, public, make_entropy(f"persons of {name}", seed=instruments.keys)
+                )
+                for name, table in tables.items()
+            },
             identities=tuple(
                 Identity(make_entropy(f"identity of {party.name}", seed=instruments.keys)) for party in job.parties
             ),

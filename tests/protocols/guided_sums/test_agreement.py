@@ -31,6 +31,13 @@ SHARED = Shared(parties=3, colluding_max=1)
 BASE = Session(COUNTED[:3]).agreement
 
 
+def test_so_many_parties_and_no_more():
+    """With one more it is the number that is refused, before anybody's identity is missed."""
+    for parties, problem in ((32767, "directory must be one identity"), (32768, "parties must be from 1 to 32767")):
+        with pytest.raises(ConfigError, match=problem):
+            replace(BASE, settings=replace(BASE.settings, parties=parties))
+
+
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
