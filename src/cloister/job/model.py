@@ -22,6 +22,7 @@ import msgspec
 from msgspec import Meta
 
 from cloister.columns import Column, Coordinate, list_coordinates, scale_to_original, to_original, to_unit
+from cloister.errors import require_kind
 from cloister.job.options import Options, join_or, known_options, make_options
 from cloister.job.people import (
     JobCoordinator,
@@ -133,7 +134,7 @@ class OwnSide(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     policy: Path | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Job:
     """What all parties agree on.
 
@@ -173,6 +174,7 @@ class Job:
         if not isinstance(self.name, str) or not _JOB_NAME.fullmatch(self.name):
             must = "be 1 to 64 letters, digits, - and _"
             refuse(("name",), must, show_value(self.name), "The result folder is named after it.")
+        _check_kinds(self)
         if not isinstance(self.choose_k, bool):
             refuse(("clusters", "choose_k"), "be true or false", show_value(self.choose_k))
         check_fields(("protocol",), self.protocol)
@@ -187,6 +189,13 @@ class Job:
         object.__setattr__(self, "budget", count_persons(self))
         _check_scale(self)
         self.protocol.check(self)
+
+    def __repr__(self) -> str:
+        """Say what it is in one line."""
+        told = [f"k {'at most ' if self.choose_k else '= '}{self.k}", f"columns: {len(self.columns)}"]
+        told += [f"parties: {len(self.parties)}", self.protocol.name]
+        told += [] if self.budget is None else [f"epsilon {self.budget.epsilon:g}"]
+        return f"<Job {self.name!r}: {', '.join(told)}>"
 
     def find_columns(self, party: JobParty) -> tuple[Column, ...]:
         """Return the columns of a party's table: all of them; if they are split, its own, in its own order."""
@@ -266,7 +275,7 @@ def _list_agreed(data: DataOptions) -> dict[str, object]:
     return agreed
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Setup:
     """A job with everybody's own side, which a simulation has and nobody in a deployment does.
 
@@ -294,6 +303,8 @@ class Setup:
     network: str | None = None
 
     def __post_init__(self) -> None:
+        require_kind("job", self.job, Job, then="Read one: cloister.load_job(path)")
+        require_kind("own", self.own, Mapping, then="Give each party's own side by its name.")
         if self.seed is not None:
             check_integer(("run", "seed"), self.seed, 0, MAX_SEED)
         if not isinstance(self.secure, bool):
@@ -324,7 +335,12 @@ class Setup:
     @classmethod
     def of(cls, job: Job | Setup) -> Setup:
         """Return a job as a setup; the caller of a bare job passes in what its own sides would hold."""
+        require_kind("job", job, Job, Setup, then="Read one: cloister.load_setup(path)")
         return cls(job=job) if isinstance(job, Job) else job
+
+    def __repr__(self) -> str:
+        """Say what it is in one line; where anybody's table is is not said."""
+        return f"<Setup of {self.job!r}, own sides of {len(self.own)}{'' if self.seed is None else ', seeded'}>"
 
     def own_side(self, party: str) -> OwnSide:
         """Return one party's own side; empty if the caller passes in its table."""
@@ -357,6 +373,19 @@ def _check_alignments(setup: Setup) -> None:
         refuse(("data", "id"), "be given with alignments", "none", what_to_do)
 
 
+def _check_kinds(job: Job) -> None:
+    """Refuse sections that are of another type, which only Python can give."""
+    sections = (("columns", Column), ("parties", JobParty))
+    for section, kind in sections:
+        require_kind(section, getattr(job, section), tuple, list, then=f"Give a tuple of {kind.__name__}.")
+        for one in getattr(job, section):
+            require_kind(f"each of {section}", one, kind)
+    require_kind("protocol", job.protocol, Options, then="Make it: cloister.make_options(name)")
+    require_kind("data", job.data, DataOptions)
+    require_kind("budget", job.budget, Budget, type(None), then="Write: Budget(1.0)")
+    require_kind("coordinator", job.coordinator, JobCoordinator)
+
+
 def _check_columns(columns: Sequence[Column]) -> None:
     if not columns:
         refuse(("columns",), "have at least one column", "none", "Write: age = { low = 18, high = 95 }")
@@ -365,6 +394,11 @@ def _check_columns(columns: Sequence[Column]) -> None:
         check_text(("columns", column.name), column.name, longest=200)
         if times[column.name] > 1:
             refuse(("columns", column.name), "be named once", f"{times[column.name]} times")
+    levels = {axis.name for axis in list_coordinates(columns) if axis.kind == "level"}
+    for column in columns:
+        if column.name in levels:
+            what_to_do = "A level of a category is called so in results: rename the column."
+            refuse(("columns", column.name), "not be named as column=level", show_value(column.name), what_to_do)
 
 
 def _check_scale(job: Job) -> None:

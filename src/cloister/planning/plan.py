@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
+import numpy as np
+
 from cloister.columns import Column, Coordinate, list_coordinates
-from cloister.errors import ConfigError
+from cloister.errors import ConfigError, require_kind
 from cloister.forecast.model import (
     Case,
     FamilyLoss,
@@ -34,7 +36,7 @@ PARTY_FACTORS = (1, 10, 100)
 _RECORDS_EACH = 100  # client level: what each party is assumed to hold if nobody says
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Plan:
     """What a job would do, cost and find, before anything is spent. No party's table is opened for it.
 
@@ -119,6 +121,12 @@ class Plan:
     notes: tuple[str, ...] = ()
     advice: str = ""
 
+    def __repr__(self) -> str:
+        """Say what it is in one line; `print_plan` says all."""
+        return (
+            f"<Plan of {self.name!r}: k = {self.k}, parties: {self.parties}, {self.protocol}, cases: {len(self.cases)}>"
+        )
+
     @property
     def coordinates(self) -> tuple[Coordinate, ...]:
         """What would be clustered."""
@@ -165,6 +173,10 @@ def plan(
         missing.
     """
     setup = Setup.of(job)
+    require_kind("records", records, int, np.integer, type(None))
+    require_kind("epsilons", epsilons, tuple, list, np.ndarray, type(None))
+    for epsilon in () if epsilons is None else epsilons:
+        require_kind("each of epsilons", epsilon, float, int, np.floating)
     job = setup.job
     public = read_public_input(setup)
     job, protocol, because = resolve_protocol(job, public)

@@ -385,9 +385,9 @@ def _warn_of_declared_records(spent: Spent, unit: Unit, circumstances: Circumsta
 def _warn_of_delta(spent: Spent, circumstances: Circumstances) -> Iterator[str]:
     """A delta above 1 / units allows to publish a unit at random."""
     records, parties = circumstances.estimated_records, circumstances.parties
-    if records is not None and spent.delta * max(records, 1.0) > 1:
+    if records is not None and spent.delta * records > 1:
         yield (
-            f"delta = {spent.delta:.3g} is larger than 1 / {max(records, 1.0):,.0f}, about the number of records: a "
+            f"delta = {spent.delta:.3g} is larger than 1 / {records:,.0f}, about the number of records: a "
             "mechanism that publishes one record at random would pass. Choose a smaller delta."
         )
     if parties is not None and spent.delta * parties > 1:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from typing import Literal
 
-from cloister.errors import ConfigError
+import numpy as np
+
+from cloister.errors import ConfigError, require_kind
 
 EPSILON_LEAST, EPSILON_MOST = 1e-6, 1e6
+DELTA = 1e-6
+"""Of a budget that names none."""
 EPSILON_CLAIMED_MOST = 10.0
 """Above, no protection is claimed. e^epsilon is the most by which a result changes the odds of a guess about one unit:
 e^10 = 22,026 turns odds of 1 to 22,026 into even ones."""
@@ -38,7 +42,7 @@ class Unit(Enum):
     CLIENT = "client"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Budget:
     """All that the releases of a job together may cost.
 
@@ -47,17 +51,25 @@ class Budget:
     epsilon
         Between 1e-6 and 1e6; of use between 0.01 and 20.
     delta
-        At least 0, less than 1; 0 asks for pure differential privacy.
+        At least 0, less than 1, and well below 1 / the number of records; 0 asks for pure differential privacy.
     unit
         One record, or all records of one person or of one client; the words are taken, too.
+
+    Raises
+    ------
+    ConfigError
+        If a value is out of range, or no number.
     """
 
     epsilon: float
-    delta: float = 0.0
+    _: KW_ONLY
+    delta: float = DELTA
     unit: Unit = Unit.RECORD
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unit", _read_unit(self.unit))
+        for name in ("epsilon", "delta"):
+            require_kind(name, getattr(self, name), float, int, np.floating, then="Write: Budget(1.0)")
         if not EPSILON_LEAST <= self.epsilon <= EPSILON_MOST:
             raise ConfigError(
                 f"epsilon must lie between {EPSILON_LEAST:g} and {EPSILON_MOST:g}; got {self.epsilon:g}. "

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.columns import column_highs, column_lows
-from cloister.errors import ConfigError
+from cloister.errors import ConfigError, require_kind
 from cloister.privacy.ledger.schema import sync_folder
 from cloister.report.centres import encode_table
 from cloister.report.labels import PartyLabels, is_labels_file, write_labels
@@ -61,6 +61,7 @@ def check_destination(folder: str | Path, *, overwrite: bool = False) -> None:
     folder
         May be missing or empty. With ``overwrite`` it may hold an earlier result, and nothing else.
     """
+    require_kind("the result folder", folder, str, Path)
     folder = Path(folder).resolve()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -132,8 +133,9 @@ def write_result(
     ConfigError
         If the folder may not be replaced or cannot be written.
     """
-    folder = Path(folder).resolve()
+    require_kind("the result", result, Result)
     check_destination(folder, overwrite=overwrite)
+    folder = Path(folder).resolve()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as workshop:
@@ -228,6 +230,7 @@ def read_result(folder: str | Path) -> Result:
     ConfigError
         If a file is missing, damaged, from a newer Cloister, or the two do not agree.
     """
+    require_kind("the result folder", folder, str, Path)
     folder = Path(folder)
     if not folder.is_dir():
         raise ConfigError(f"a result must be a folder with {RESULT_FILE}; got {folder}. Name the folder of a run.")

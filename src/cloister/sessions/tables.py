@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cloister.data import Table, TableCheck, open_table
 from cloister.data.persons import PersonCheck
-from cloister.errors import ConfigError, PrecisionError, told_to_owner
+from cloister.errors import ConfigError, DataError, PrecisionError, told_to_owner
 from cloister.job import Job, JobParty, OwnSide, Setup
 from cloister.protocol import SERVER
 from cloister.protocols.align.identifiers import normalise_ids
@@ -78,21 +78,24 @@ def open_source(
     job = setup.job
     source, label = find_source(setup, party, sources)
     side = OwnSide() if party.name in sources else setup.own_side(party.name)
-    table = open_table(
-        source,
-        job.find_columns(party),
-        coordinates=job.find_coordinates(party),
-        fixed_point=job.protocol.grid,
-        match=job.data.match,
-        missing=job.data.missing,
-        separator=side.separator,
-        decimal=side.decimal,
-        id_column=id_column,
-        see_ids=see_ids,
-        # With noise, a refusal would reveal whether the last record is there. Too few aligned ones are refused later.
-        may_be_empty=job.budget is not None or job.protocol.facts.split == "columns",
-        label=label,
-    )
+    try:
+        table = open_table(
+            source,
+            job.find_columns(party),
+            coordinates=job.find_coordinates(party),
+            fixed_point=job.protocol.grid,
+            match=job.data.match,
+            missing=job.data.missing,
+            separator=side.separator,
+            decimal=side.decimal,
+            id_column=id_column,
+            see_ids=see_ids,
+            # With noise, a refusal would reveal whether the last record is there. Too few aligned are refused later.
+            may_be_empty=job.budget is not None or job.protocol.facts.split == "columns",
+            label=label,
+        )
+    except ConfigError as error:  # about how its own file is written, which is no concern of the others'
+        raise DataError(f"{label}: {error}") from None
     return table, label
 
 
