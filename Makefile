@@ -13,7 +13,7 @@ help:
 	@echo "make bench  the measurements of docs/benchmarks.md"
 	@echo "make shape  the marks of the source tree's shape"
 	@echo "make mutants  plants the known faults and COUNT new ones in a copy of the sources, and tests each (hours)"
-	@echo "make fuzz    damages a million messages in sessions, and ten million at codecs and parsers (tens of minutes)"
+	@echo "make fuzz    damages ten million messages in sessions, and as many at codecs and parsers (an hour or two)"
 	@echo "make faults  kills processes, fails disks and cuts links ten thousand times (an hour or two)"
 	@echo "make audit-long  the audits that take long, a million runs where runs are cheap (hours)"
 	@echo "make papers the papers' figures and tables, quickly (some minutes)"
@@ -61,7 +61,7 @@ mutants: $(VENV)/test
 # Each of these goes on where its last run stopped: what it did is in build/.
 fuzz: $(VENV)/test
 	@mkdir -p build
-	$(BIN)/python -m bench.fuzz --sessions 1000000 --sealed 100000 --direct 10000000 --out build/fuzz.jsonl
+	$(BIN)/python -m bench.fuzz --sessions 10000000 --sealed 100000 --direct 10000000 --out build/fuzz.jsonl
 
 faults: $(VENV)/test
 	@mkdir -p build

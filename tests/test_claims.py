@@ -114,6 +114,7 @@ def test_feddp_as_published_is_private(name, folder):
 WORTH = {
     "synopsis-shared": Noisy.PRIVATE,
     "synopsis-client": Noisy.PRIVATE,
+    "synopsis-person": Noisy.PRIVATE,
     "mask-noise-average-ring-joint": Noisy.PRIVATE,
     "mask-noise-average-ring-shared": Noisy.PRIVATE,
     "fastlloyd-local": Noisy.PRIVATE,

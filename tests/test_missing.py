@@ -70,6 +70,16 @@ def test_by_default_such_a_table_is_refused_and_only_its_owner_knows_why(tmp_pat
     assert "column 'age': 1 cell is not a number (1 empty) (row 4)" in str(caught.value.why)
 
 
+def test_how_a_party_writes_its_file_is_told_to_nobody_else(tmp_path: Path) -> None:
+    text = VERTICAL.replace('separator = ";"', 'separator = ","')
+    for name in ("bank", "telco"):
+        (tmp_path / f"{name}.csv").write_text("customer,income,data_gb\n1,2,3\n")
+    with pytest.raises(AbsentError) as caught:
+        simulate(parse_setup(text, folder=tmp_path))
+    assert "decimal" not in str(caught.value)
+    assert 'decimal must be "." or ","' in str(caught.value.why)
+
+
 def test_imputing_is_refused_by_whoever_does_not_say_that_it_takes_it() -> None:
     takers = [name for name, options in known_options().items() if options.facts.imputes]
     for protocol in ("synopsis", "masked-sum-count"):

@@ -48,6 +48,7 @@ RUNS = (
 # With five parties one may leave, so that members give out shares of what makes their masks.
 TEXTS = {**JOBS, "shares of masks": _synopsis(f"{SHARED}\nmin_parties = 4", parties=MANY[:5])}
 # Streams that make no secret: start values of trials, simulated delays.
+PUBLIC_KEYS = {"public sample"}
 PUBLIC_STREAMS = {"plan", "network", "coordinator", "relay"}
 
 
@@ -126,6 +127,8 @@ def _noting(drawn: Drawn, derive: Any) -> Any:
         drawn.note("derived key", key)
         if secret in drawn.public or (secret.startswith(b"int") and context[0] == "seed"):
             drawn.public.add(key)
+        elif context[0] not in PUBLIC_KEYS:
+            drawn.note("root", secret)  # which may be constant although keys differ: they are a session's
         return key
 
     return derive_key

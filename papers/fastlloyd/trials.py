@@ -179,7 +179,7 @@ def make_plan(
     )
     assignment = options.make_assignment()
     if trial.epsilon is not None:
-        return plan_published(options, Budget(epsilon=trial.epsilon)), assignment
+        return plan_published(options, Budget(epsilon=trial.epsilon, delta=0.0)), assignment
     if options.by_centroids:
         return ExactCentroids(
             dimensions=dimensions, fixed_point=FixedPoint(), max_records=records, parties=trial.parties

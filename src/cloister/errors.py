@@ -53,6 +53,7 @@ __all__ = [
     "RemoteProtocolError",
     "TooFewPartiesError",
     "own_error",
+    "require_kind",
     "told_to_owner",
 ]
 
@@ -67,6 +68,20 @@ class ConfigError(CloisterError, ValueError):
     """The job file, an option or an argument is invalid."""
 
     exit_code = 2
+
+
+def require_kind(what: str, value: object, *kinds: type, then: str = "") -> None:
+    """Refuse a value of another type than one of these, in our words: its type is told, and never itself.
+
+    Raises
+    ------
+    ConfigError
+        If it is of none of them.
+    """
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        *others, last = [kind.__name__ for kind in kinds]
+        named = f"{', '.join(others)} or {last}" if others else last
+        raise ConfigError(f"{what} must be of the type {named}; got {type(value).__name__}. {then}".rstrip())
 
 
 class DataError(CloisterError, ValueError):

@@ -60,7 +60,7 @@ def test_renewing_keeps_the_identity(invoke: Invoke, folder: Path) -> None:
 def test_a_lost_public_file_is_written_again(invoke: Invoke, folder: Path) -> None:
     invoke("keys", "new", "north")
     (folder / "north.pub").unlink()
-    assert "Written again" in invoke("keys", "show", "north").stdout
+    assert "Written again" in invoke("keys", "show", "north").stderr
     assert load_public(folder / "north.pub").name == "north"
 
 

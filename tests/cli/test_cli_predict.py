@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,48 @@ def test_a_folder_that_is_no_result_is_refused(invoke: Invoke, tmp_path: Path) -
     done = invoke("predict", tmp_path, tmp_path / "new.csv")
     assert done.exit_code == 2
     assert "result.json" in done.stderr
+
+
+class TestWhatIsKeptBesideLabels:
+    @pytest.fixture
+    def table(self, tmp_path: Path) -> Path:
+        path = tmp_path / "new.csv"
+        path.write_text('patient,note,hba1c,bmi,age,systolic_bp\n007,"a, b",5.3,23,30,117\n\nx-1,,10,24,28,121\n')
+        return path
+
+    def test_an_id_is_kept_as_it_is_written(self, invoke: Invoke, result_folder: Path, table: Path) -> None:
+        done = invoke("predict", result_folder, table, "--id", "patient")
+        assert done.stdout == "patient,label\n007,0\nx-1,3\n", done.stderr
+        missing = invoke("predict", result_folder, table, "--id", "person")
+        assert missing.exit_code == 3
+
+    def test_a_label_becomes_the_last_column_of_the_table(
+        self, invoke: Invoke, result_folder: Path, table: Path
+    ) -> None:
+        done = invoke("predict", result_folder, table, "--append")
+        header, first, second = done.stdout.splitlines()
+        assert header == "patient,note,hba1c,bmi,age,systolic_bp,label"
+        assert (first, second) == ('007,"a, b",5.3,23,30,117,0', "x-1,,10,24,28,121,3")
+        tabs = table.with_suffix(".tsv")
+        tabs.write_text("hba1c\tbmi\tage\tsystolic_bp\n5.3\t23\t30\t117\n")
+        assert invoke("predict", result_folder, tabs, "--append").stdout.splitlines()[1] == "5.3\t23\t30\t117\t0"
+
+    def test_a_column_of_labels_is_not_written_twice_nor_another_file_than_text(
+        self, invoke: Invoke, result_folder: Path, table: Path, tmp_path: Path
+    ) -> None:
+        out = tmp_path / "out.csv"
+        table.write_text("label,hba1c,bmi,age,systolic_bp\n9,5.3,23,30,117\n")
+        refused = invoke("predict", result_folder, table, "--append", "--out", out)
+        assert (refused.exit_code, out.exists()) == (2, False)
+        assert "has one" in refused.stderr
+        both = invoke("predict", result_folder, table, "--append", "--id", "label")
+        assert both.exit_code == 2
+        assert "got more than one" in both.stderr
+
+    def test_as_json_it_says_what_was_written(
+        self, invoke: Invoke, result_folder: Path, table: Path, tmp_path: Path
+    ) -> None:
+        table.write_text("hba1c,bmi,age,systolic_bp\n5.3,23,2,117\n")
+        done = invoke("predict", result_folder, table, "--out", tmp_path / "out.csv", "--json")
+        assert json.loads(done.stdout) == {"file": str(tmp_path / "out.csv"), "rows": 1, "clipped": {"age": 1}}
+        assert "--out" in invoke("predict", result_folder, table, "--json").stderr

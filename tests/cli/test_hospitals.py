@@ -131,7 +131,10 @@ def test_the_job_file_holds_no_value_unless_asked_for(hospitals: Path, invoke: I
     assert lines["patient_id"].startswith("#")
     assert "ID" in lines["patient_id"]
     assert "free text" in lines["notes"]
+    text = (hospitals / "north.csv").read_text()
+    (hospitals / "north.csv").write_text(text.replace(",medicine,", ",RARE,", 19))  # one fewer than would be proposed
     invoke("init", "north.csv", *pairs, "--levels", "--force")
+    assert "RARE" not in (hospitals / "job.toml").read_text()
     proposed = next(line for line in (hospitals / "job.toml").read_text().splitlines() if "medicine" in line)
     assert proposed.startswith("# ward")
     assert "VALUES OF RECORDS" in proposed

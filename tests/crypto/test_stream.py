@@ -149,6 +149,16 @@ def test_uniform_and_normal_have_their_distributions():
     assert stats.kstest(stream.normal(20000), "norm").pvalue > ALPHA
 
 
+def test_no_word_makes_a_normal_number_that_is_not_finite():
+    class Ends(Stream):
+        def bytes(self, count):
+            return bytes(count // 2) + b"\xff" * (count // 2)
+
+    low, high = Ends(bytes(32)).normal(2)
+    assert -9 < low < -8
+    assert 8 < high < 9
+
+
 def test_children_differ_and_do_not_advance_the_parent():
     parent = Stream.from_seed(9, "parent")
     first = parent.child("a").bytes(32)

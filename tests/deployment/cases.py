@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from itertools import combinations
 
 import numpy as np
 
@@ -20,7 +22,7 @@ _COLUMNS = "[columns]\nx0 = { low = 0, high = 100 }\nx1 = { low = 0, high = 100 
 _HELD = "[columns]\n" + "".join(f"{name} = {{ low = 0, high = 100 }}\n" for who in PAIR for name in HELD[who])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
     """One job: its text up to who takes part, its parties, who holds which columns, and how its result is checked."""
 
@@ -29,19 +31,21 @@ class Case:
     held: dict | None = None
     start: tuple | None = None
     tolerance: float = 0.0
+    least: int = 3
+    """So many parties must be in a sum."""
 
     @property
     def is_private(self) -> bool:
         return "[budget]" in self.contract
 
 
-def _exact(protocol: str, *, budget: str = "", tolerance: float = 1e-3) -> Case:
-    return Case(_HEAD + protocol + _GIVEN + budget + _COLUMNS, start=START, tolerance=tolerance)
+def _exact(protocol: str, *, budget: str = "", tolerance: float = 1e-3, least: int = 3) -> Case:
+    return Case(_HEAD + protocol + _GIVEN + budget + _COLUMNS, start=START, tolerance=tolerance, least=least)
 
 
 CASES = {
     "masked sums": _exact('name = "masked-sum-count"\n'),
-    "masked sums of two of three": _exact('name = "masked-sum-count"\nmin_parties = 2\n'),
+    "masked sums of two of three": _exact('name = "masked-sum-count"\nmin_parties = 2\n', least=2),
     "mask-noise-average, shared": _exact(
         'name = "mask-noise-average"\nplacement = "shared"\ncolluding_max = 1\n', budget=_EXACT_BUDGET, tolerance=2.0
     ),
@@ -63,13 +67,24 @@ CASES = {
 }  # fmt: skip
 
 
-def cluster_plainly(case: Case) -> np.ndarray:
-    """Return the centres of Lloyd's algorithm on all tables together, in a few lines of our own."""
-    rows = np.vstack([_make_rows(seed, PARTY_ROWS[name], 7) for seed, name in enumerate(PARTY_ROWS, start=1)])[:, :2]
-    rows, centres = np.clip(rows, 0, 100), np.array(case.start)
+@cache
+def cluster_plainly(case: Case) -> tuple[np.ndarray, ...]:
+    """Return where Lloyd's algorithm on all tables can end, in a few lines of our own.
+
+    Where sums are of fewer parties than all, each round may be of any that are enough.
+    """
+    tables = [
+        np.clip(np.array(_make_rows(seed, PARTY_ROWS[name], 7))[:, :2], 0, 100)
+        for seed, name in enumerate(PARTY_ROWS, start=1)
+    ]
+    unions = [np.vstack(some) for count in range(case.least, len(tables) + 1) for some in combinations(tables, count)]
+    ends = [np.array(case.start)]
     for _ in range(_ROUNDS):
-        nearest = ((rows[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
-        centres = np.array([
-            rows[nearest == one].mean(axis=0) if (nearest == one).any() else centres[one] for one in range(len(centres))
-        ])  # fmt: skip
-    return centres
+        ends = [_move(rows, centres) for centres in ends for rows in unions]
+    return tuple(ends)
+
+
+def _move(rows: np.ndarray, centres: np.ndarray) -> np.ndarray:
+    nearest = ((rows[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+    own = [rows[nearest == number] for number in range(len(centres))]
+    return np.array([part.mean(axis=0) if len(part) else centre for part, centre in zip(own, centres, strict=True)])

@@ -39,7 +39,7 @@ def test_whatever_fails_a_run_ends_with_one_result_or_typed_errors_and_one_charg
     assert len(set(struck)) > 5
 
 
-KILLS = [("after", 2), ("found", 0), ("paid", 0), ("message", 17), ("disk cut", -2, 0), ("disk cut", -4, 0)]
+KILLS = [("after", 2), ("found", 0), ("paid", 0), ("message", 17), ("disk cut", -12, 0)]
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
@@ -48,7 +48,7 @@ def test_mutants_are_noticed(runs, mutant, monkeypatch):
     steps, _, _ = asyncio.run(runs.measure(EVERY_STEP_OF))
 
     def call(kind, number, *seed):
-        plan = Plan(deadline_s=6)
+        plan = Plan(deadline_s=12)
         plan.dooms["north"].append((kind, number + steps["north"]["disk"] * (number < 0), *seed))
         return lambda runs: runs.run_plan(EVERY_STEP_OF, plan, Random(1))
 

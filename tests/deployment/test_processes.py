@@ -148,6 +148,17 @@ def test_a_party_that_never_comes_back_is_left_out_where_the_protocol_can_go_on(
         assert [party["name"] for party in record["parties"] if party["left"]] == ["valley"]
 
 
+def test_a_run_whose_record_is_there_is_not_begun_again(tmp_path):
+    """It holds what the parties of that run agreed to, and they are gone."""
+    with Processes(tmp_path, EXACT) as processes:
+        (tmp_path / "run-processes.json").write_text("what was agreed to")
+        processes.start_process(COORDINATOR)
+        code, text = processes.wait(COORDINATOR)
+    assert code == 2
+    assert "an earlier run is over" in text
+    assert (tmp_path / "run-processes.json").read_text() == "what was agreed to"
+
+
 def test_others_end_with_a_typed_error_that_names_who_is_missing(tmp_path):
     with Processes(tmp_path, EXACT, deadline=3) as processes:
         processes.start(COORDINATOR, more=("--start-deadline", "5"))

@@ -62,10 +62,18 @@ def test_pickles_leave_the_labels_out():
     assert np.array_equal(passed_on.predict(draw_table()), fitted.labels_)
 
 
-@pytest.mark.parametrize("bounds", [None, "private", "auto"])
-def test_bounds_are_never_taken_from_the_data(bounds):
-    with pytest.raises(ConfigError, match="bounds must be given for every column"):
-        KMeans(3, bounds=bounds).fit(draw_table())
+@pytest.mark.parametrize("bounds", [None, "private", {"x0": (0, 10), "x1": "private"}, [(0, 10), "private"]])
+def test_bounds_that_nobody_knows_are_paid_for(bounds):
+    fitted = KMeans(3, bounds=bounds).fit(draw_table())
+    assert np.abs(sort(fitted.cluster_centers_) - sort(CENTRES)).max() < 0.2
+    assert fitted.privacy_card_.epsilon <= 1.0
+    assert [column.bounds for column in fitted.result_.columns][-1] == "private"
+    assert np.array_equal(fitted.predict(draw_table()), fitted.labels_)
+
+
+def test_too_few_records_do_not_show_bounds():
+    with pytest.raises(ConfigError, match="must come with more records"):
+        KMeans(3).fit(draw_table(50))
 
 
 @pytest.mark.parametrize(
@@ -73,7 +81,9 @@ def test_bounds_are_never_taken_from_the_data(bounds):
     [
         ({"a": (0, 1)}, "got none for 'b'"),
         ({"a": (0, 1), "b": (0, 1), "c": (0, 1)}, "some for 'c', which is no column"),
-        ([(0, 1)], "2 pairs; got numbers of shape"),
+        ([(0, 1)], "one for each of 2 columns; got 1"),
+        ("auto", 'or "private"; got .auto.'),
+        ([(0, 1), (0, 1, 2)], "'b' must be a pair of numbers; got 3"),
         ((1, 0), r"greater than low|low < high"),
     ],
 )

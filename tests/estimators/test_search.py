@@ -91,7 +91,7 @@ def test_a_refused_search_fits_nothing_and_spends_nothing(account, monkeypatch):
         (GridSearchCV(Lloyd(), GRID), "over a cloister.KMeans itself; *|over a cloister.KMeans itself"),
         (GridSearchCV(make_pipeline(StandardScaler(), KMeans(bounds=BOUNDS)), GRID), "read the records unpaid"),
         (RandomizedSearchCV(KMeans(bounds=BOUNDS), GRID), "must be a GridSearchCV"),
-        (GridSearchCV(KMeans(), GRID), "bounds must be given"),
+        (GridSearchCV(KMeans(bounds="auto"), GRID), "bounds must be pairs"),
     ],
 )
 def test_what_cannot_be_priced_is_refused_with_nothing_spent(account, asked, message):

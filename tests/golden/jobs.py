@@ -131,6 +131,9 @@ JOBS: dict[str, str] = {
     "synopsis-records": _synopsis(data="records = 150\nmax_records = 60"),
     "synopsis-choose-k": _synopsis(clusters="choose_k = true\nk_max = 5"),
     "synopsis-client": _synopsis(budget='epsilon = 8.0\nunit = "client"', parties=MANY),
+    "synopsis-person": _synopsis(
+        budget='epsilon = 4.0\nunit = "person"', data='person = "id"\nperson_records = 2\nperson_parties = 1'
+    ),
     "synopsis-projected": _synopsis(columns=7),
     "synopsis-projected-shared": _synopsis(SHARED, columns=7, data="records = 150"),
     "synopsis-defaults": _synopsis(section=""),

@@ -82,7 +82,9 @@ def _list_places(document: dict[str, Any]) -> Iterator[tuple[str | int, ...]]:
     if kind is not None:
         document.setdefault(protocol.facts.section or "", {})
     for party in document["parties"]:
-        party |= {key: None for key in ("columns", "dataset", "alignment") if key not in party}
+        party |= {key: None for key in ("columns", "separator", "decimal", "dataset", "alignment") if key not in party}
+    for column in document["columns"].values():
+        column |= {key: None for key in ("weight", "levels", "boolean", "from", "to", "bounds") if key not in column}
     yield from _walk(document, ())
 
 

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from cloister.columns import Column
+from cloister.errors import ConfigError
 from cloister.jobfile import parse_job
 
 JOB = """name = "clinics"
@@ -21,11 +22,12 @@ name = "a"
 [[parties]]
 name = "b"
 """
-DIGEST = "0992ebd74d7e5dfdb50541eb7389bb5145701c88a5a6422d53fb3e88dfdd4796"
+DIGEST = "d6e8c44599a3fdebfcab538afe08d3ef9f202d8165831c8112fd198da9679298"
 
 
 def test_the_digest_of_a_job_without_new_keys_is_the_one_it_always_had():
-    numbers = parse_job(JOB.replace('sex = { levels = ["f", "m"] }\n', ""))
+    exact = JOB.replace("[budget]\nepsilon = 1.0\n", '[protocol]\nname = "masked-sum-count"\n')
+    numbers = parse_job(exact.replace('sex = { levels = ["f", "m"] }\n', ""))
     assert numbers.digest.hex() == DIGEST
 
 
@@ -49,3 +51,9 @@ def test_levels_weights_and_kinds_are_agreed_on(other):
     job = parse_job(JOB)
     assert replace(job, columns=(job.columns[0], other)).digest != job.digest
     assert msgspec.msgpack.encode(other.list_agreed())
+
+
+def test_a_column_and_a_level_have_different_names():
+    with pytest.raises(ConfigError, match=r'columns\."sex=m" must not be named as column=level'):
+        parse_job(JOB.replace("age =", '"sex=m" ='))
+    assert parse_job(JOB.replace("age =", '"sex=f" =')).dimensions == 2  # two levels have one coordinate

@@ -73,7 +73,7 @@ BUDGET = "[budget]\nepsilon = 1.0\ndelta = 1e-6\n"
 PRIVATE: list[tuple[str, int, list[str]]] = [
     ("", 3, ["protocol.name", "come with a [budget]", "epsilon = 1.0"]),
     (BUDGET.replace("1e-6", "0"), 7, ["budget.delta", "greater than 0 with this noise", "delta = 1e-6"]),
-    (BUDGET + "unit = 'person'\n", 8, ["budget.unit", "cannot hide a whole person; that of no protocol can, yet"]),
+    (BUDGET + "unit = 'person'\n", 8, ["budget.unit", "come with data.person", "[data] person = "]),
     (BUDGET + "unit = 'client'\n", 8, ["budget.unit", '"record"', "cannot hide a whole client", "synopsis"]),
     (BUDGET.replace("1.0", "-1"), 6, ["budget.epsilon", "from 1e-06 to 1e+06", "-1"]),
     ("noise = 'uniform'\n" + BUDGET, 5, ["protocol.noise", "gaussian, laplace"]),

@@ -65,7 +65,7 @@ def test_the_accountant_has_the_last_word(monkeypatch):
 @pytest.mark.parametrize("start", [2.0**-190, 1.0, 2.0**190])
 def test_a_search_ends_at_the_same_noise_wherever_it_begins(start):
     found = calibrate(
-        Budget(epsilon=0.5), make_releases=lambda scale: [release(DiscreteLaplace(scale=scale))], start=start
+        Budget(epsilon=0.5, delta=0.0), make_releases=lambda scale: [release(DiscreteLaplace(scale=scale))], start=start
     )
     assert found == pytest.approx(2.0, rel=1e-7)
 

@@ -56,7 +56,7 @@ def test_each_kind_of_noise_is_named_with_its_scale_and_sensitivity(mechanism, w
 
 
 def test_plain_words_say_how_many_times_likelier():
-    card = card_of(release(DiscreteLaplace(scale=3.000001)), budget=Budget(epsilon=1.0))
+    card = card_of(release(DiscreteLaplace(scale=3.000001)), budget=Budget(epsilon=1.0, delta=0.0))
     assert card.plain_words.startswith("Whatever someone does with this result, it is at most 2.72 times as likely")
     assert "but for a chance" not in card.plain_words
     clients = card_of(budget=Budget(epsilon=1.0, delta=1e-6, unit=Unit.CLIENT))
@@ -74,7 +74,7 @@ def test_plain_words_say_how_many_times_likelier():
     ],
 )
 def test_plain_words_never_round_down_and_hold_no_powers_of_ten(epsilon, words):
-    card = card_of(release(DiscreteLaplace(scale=3 / epsilon * (1 + 1e-12))), budget=Budget(epsilon=epsilon))
+    card = card_of(release(DiscreteLaplace(scale=3 / epsilon * (1 + 1e-12))), budget=Budget(epsilon=epsilon, delta=0.0))
     assert card.epsilon == pytest.approx(epsilon)
     assert words in card.plain_words
     assert "e+" not in " ".join([card.plain_words, *card.warnings])
@@ -123,7 +123,7 @@ def test_a_declared_number_of_records_is_priced(unit, replaced):
     assert "12,345" in warning
     flawed = card_of(noisy, declared_records=12_345, flaw="It is proved for other neighbours.").warnings
     assert "and the claimed epsilon is up to" in flawed[1], "no epsilon holds where the guarantee does not"
-    pure = card_of(release(DiscreteLaplace(scale=30.0)), budget=Budget(epsilon=1.0), declared_records=9)
+    pure = card_of(release(DiscreteLaplace(scale=30.0)), budget=Budget(epsilon=1.0, delta=0.0), declared_records=9)
     assert "up to 0.2 at delta = 0" in pure.warnings[0], "pure epsilons double"
 
 

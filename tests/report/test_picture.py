@@ -121,7 +121,7 @@ def test_many_centres_are_drawn_small_and_without_numbers(k: int, numbers: int) 
 
 @pytest.mark.parametrize(("epsilon", "weak"), [(9.0, False), (60.0, True)])
 def test_the_title_does_not_boast_of_a_weak_promise(epsilon: float, weak: bool) -> None:
-    accountant = Accountant(Budget(epsilon=epsilon))
+    accountant = Accountant(Budget(epsilon=epsilon, delta=0.0))
     noise, sensitivity = DiscreteLaplace(scale=1.0001 / epsilon), Sensitivity(l1=1, l2_squared=1)
     accountant.charge(Release(name="a", mechanism=noise, sensitivity=sensitivity, entries=1))
     spent, budget = accountant.spent(), accountant.budget

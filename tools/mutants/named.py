@@ -43,6 +43,8 @@ class Named:
 
 
 _SECRETS = ("tests/test_secrets.py",)
+_COORDINATES = ("tests/test_coordinates.py",)
+_MISSING = ("tests/data/test_kinds.py", "tests/test_missing.py")
 _STREAM = ("tests/crypto/test_stream.py",)
 _SHARING = ("tests/crypto/test_secret_sharing.py",)
 _DEALING = ("tests/joint_noise/test_dealing.py",)
@@ -57,6 +59,8 @@ _EXPONENTIALS = ("tests/privacy/test_exponentials.py",)
 _BOOKS = ("tests/privacy/test_books.py",)
 _BLOCKS = ("tests/kmeans/test_expression.py",)
 _JOB = ("tests/jobfile/test_any_value.py",)
+_PERSONS = ("tests/data/test_persons.py",)
+_PERSON_JOBS = ("tests/protocols/test_persons.py",)
 _ESTIMATOR = ("tests/estimators/test_kmeans.py",)
 _ACCOUNT = ("tests/estimators/test_account.py",)
 _SEARCH = ("tests/estimators/test_search.py",)
@@ -82,6 +86,10 @@ _PARTY_RUN = ("tests/deployment/test_party_run.py",)
 _OTHER_LIBRARY = ("tests/protocols/multiparty_lloyd/test_other_library.py",)
 _SHIFTED = ("tests/protocols/multiparty_lloyd/test_shifted_totals.py",)
 _NOTES = ("tests/protocols/guided_sums/test_notes.py",)
+_CONTRACT = ("tests/jobfile/test_contract.py",)
+_HTML = ("tests/report/test_table_of_centres.py",)
+_JSON = ("tests/cli/test_cli_json.py",)
+_PYTHON = ("tests/test_python_api.py",)
 
 
 def _seed_0(name: str, old: str) -> Named:
@@ -92,8 +100,22 @@ def _seed_0(name: str, old: str) -> Named:
 _SPREAD = ("tests/protocols/synopsis/test_spread.py",)
 
 NAMED: tuple[Named, ...] = (
+    Named(
+        "a sample follows from no session",
+        "protocols/guided_sums/agreement",
+        'derive_key(digest, "public sample", session)',
+        'derive_key(digest, "public sample")',
+        ("tests/protocols/feddp/test_session.py",),
+    ),
     Named("unseeded is seed 0", "crypto/stream", "        return SystemEntropy()\n", "        seed = 0\n", _SECRETS),
     Named("the system's entropy is constant", "crypto/stream", "secrets.token_bytes(count)", "bytes(count)", _SECRETS),
+    Named(
+        "the common seed is constant",
+        "aggregation/seed_agreement",
+        "seed = self._entropy.bytes(SEED_BYTES)",
+        "seed = bytes(SEED_BYTES)",
+        _SECRETS,
+    ),
     _seed_0("parties' keys from seed 0", 'make_entropy(f"{prefix}party {number}", seed=self.instruments.keys)'),
     _seed_0("identities from seed 0", 'make_entropy(f"identity of {party.name}", seed=instruments.keys)'),
     _seed_0("the session's number from seed 0", 'session=make_entropy("session", seed=seed).bytes(16)'),
@@ -879,6 +901,20 @@ NAMED: tuple[Named, ...] = (
         ("tests/cli/test_cli_ledger.py",),
     ),
     Named(
+        "how long a run took, in its record",
+        "deployment/proof",
+        "datetime.now(UTC).date().isoformat()",
+        "datetime.now(UTC).isoformat()",
+        _WATCH_LOG,
+    ),
+    Named(
+        "how long each session took, to the millisecond",
+        "deployment/record",
+        "seconds=int(one.seconds),",
+        "seconds=round(one.seconds, 3),",
+        _WATCH_LOG,
+    ),
+    Named(
         "a coordinator tells of clusters as it likes",
         "protocols/secfc/protocol",
         "        if len(heard.counts) != agreed.clusters:\n",
@@ -1040,6 +1076,160 @@ NAMED: tuple[Named, ...] = (
         ("tests/test_versions.py",),
     ),
     Named(
+        "a number is taken for an unknown level",
+        "columns/coordinates",
+        'if column.kind == "category" else cells[:, None]',
+        "if True else cells[:, None]",
+        _COORDINATES,
+    ),
+    Named(
+        "a weight takes a coordinate out of the domain",
+        "columns/coordinates",
+        "weight = column.weight / weight_most",
+        "weight = column.weight",
+        _COORDINATES,
+    ),
+    Named(
+        "coordinates are not clipped to where theirs end",
+        "columns/coordinates",
+        "return np.clip(points, unit_starts(axes), unit_ends(axes), out=points)",
+        "return np.clip(points, -1.0, 1.0, out=points)",
+        _COORDINATES,
+    ),
+    Named(
+        "levels are not agreed on",
+        "columns/column",
+        '            "levels": (self.levels, ()),\n',
+        "",
+        ("tests/jobfile/test_digests.py",),
+    ),
+    Named(
+        "what becomes of missing cells is not agreed on",
+        "job/model",
+        '_NOT_AGREED = frozenset({"match", "server"})',
+        '_NOT_AGREED = frozenset({"match", "missing", "server"})',
+        ("tests/test_missing.py",),
+    ),
+    Named(
+        "a record that is left out keeps its ID",
+        "data/table",
+        "                    del id_cells[kept_ids + gap]\n",
+        "                    pass\n",
+        _MISSING,
+    ),
+    Named(
+        "a chunk with a gap is left out whole",
+        "data/table",
+        "            yield np.delete(values, gaps, axis=0)\n",
+        "            yield values[:0] if gaps.size else values\n",
+        _MISSING,
+    ),
+    Named(
+        "init writes levels without being asked",
+        "cli/drafting",
+        "levels=look.levels if propose_levels else ()",
+        "levels=look.levels",
+        ("tests/cli/test_hospitals.py",),
+    ),
+    Named(
+        "init proposes rare levels",
+        "data/looking",
+        "if count >= _LEVEL_ROWS and",
+        "if count and",
+        ("tests/cli/test_hospitals.py",),
+    ),
+    Named(
+        "shares are shown as they come",
+        "report/centres",
+        "    kept = np.maximum(numbers, 0.0)\n",
+        "    return numbers\n",
+        ("tests/report/test_centres.py",),
+    ),
+    Named(
+        "a person priced as a record",
+        "protocols/guided_sums/agreement",
+        "        sensitivity=query.sensitivity.times(settings.budget.most_records),\n",
+        "        sensitivity=query.sensitivity,\n",
+        ("tests/protocols/test_person_attacks.py",),
+    ),
+    Named(
+        "noise for a record where a person is hidden",
+        "protocols/guided_sums/settings",
+        "self.budget.most_records * sqrt(",
+        "sqrt(",
+        _PERSON_JOBS,
+    ),
+    Named(
+        "rounds of Lloyd with noise for a record",
+        "protocols/multiparty_lloyd/noise",
+        "    sensitivity = sensitivity.times(budget.most_records)\n",
+        "",
+        _PERSON_JOBS,
+    ),
+    Named(
+        "c left out",
+        "privacy/units",
+        "        return self.records * self.parties\n",
+        "        return self.parties\n",
+        _PERSON_JOBS,
+    ),
+    Named(
+        "q left out",
+        "privacy/units",
+        "        return self.records * self.parties\n",
+        "        return self.records\n",
+        _PERSON_JOBS,
+    ),
+    Named(
+        "a plain budget taken for that of persons",
+        "privacy/units",
+        "        if self.unit is Unit.PERSON:\n            raise",
+        "        if 0:\n            raise",
+        _PERSON_JOBS,
+    ),
+    Named(
+        "one key for every session's choice of records",
+        "sessions/assembly",
+        "                key = entropy.bytes(PERSON_KEY_BYTES)\n",
+        "                key = bytes(PERSON_KEY_BYTES)\n",
+        _PERSON_JOBS,
+    ),
+    Named(
+        "the record kept that stands first",
+        "data/persons",
+        "(entries[:, 3], entries[:, 2], entries[:, 1], entries[:, 0])",
+        "(entries[:, 3], entries[:, 1], entries[:, 0])",
+        _PERSONS,
+    ),
+    Named(
+        "tags by the row",
+        "data/persons",
+        "        record.update(person.digest() + content[place * step : (place + 1) * step])\n",
+        "        record.update(person.digest() + (row + place).to_bytes(8))\n",
+        _PERSONS,
+    ),
+    Named(
+        "persons told apart by the blanks around an ID",
+        "data/persons",
+        'unicodedata.normalize("NFC", cell.strip())',
+        'unicodedata.normalize("NFC", cell)',
+        _PERSONS,
+    ),
+    Named(
+        "persons told apart by a decimal point",
+        "data/persons",
+        "    whole = _WHOLE.fullmatch(text)\n",
+        "    whole = None\n",
+        _PERSONS,
+    ),
+    Named(
+        "rows without an ID taken for one person",
+        "sessions/tables",
+        "        persons.require_all()\n",
+        "        pass\n",
+        _PERSON_JOBS,
+    ),
+    Named(
         "one column paid for where several are asked",
         "protocols/synopsis/zoom_questions",
         "l2_squared=histograms * height**2",
@@ -1178,5 +1368,35 @@ NAMED: tuple[Named, ...] = (
         "release_answer(agreement, round_, query, self._records, duty=self._duty)",
         "release_answer(agreement, round_, query, self._records, duty=self._duty) // 2",
         ("tests/protocols/guided_sums/test_alone.py",),
+    ),
+    Named(
+        "a contract that says where tables are",
+        "jobfile/contract",
+        "if key in JobParty.__struct_fields__",
+        "if True",
+        _CONTRACT,
+    ),
+    Named("a contract with the seed of a run", "jobfile/contract", '{"ledger", "run", "network"}', "set()", _CONTRACT),
+    Named("names of a job as markup", "report/html", "{escape(plain).replace", "{plain.replace", _HTML),
+    Named(
+        "an exact loss in the JSON of a private result",
+        "cli/run",
+        "msgspec.Raw(encode_result(result))",
+        "msgspec.Raw(encode_result(msgspec.structs.replace(result, card=None)))",
+        _JSON,
+    ),
+    Named(
+        "refusals in Python that quote the value",
+        "errors",
+        "got {type(value).__name__}. {then}",
+        "got {value!r}. {then}",
+        _PYTHON,
+    ),
+    Named(
+        "a repr that says where tables are",
+        "job/model",
+        "own sides of {len(self.own)}{",
+        "own sides of {dict(self.own)}{",
+        _PYTHON,
     ),
 )

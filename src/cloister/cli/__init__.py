@@ -1,4 +1,4 @@
-"""The command line: ``cloister demo | init | plan | run | predict | audit | ledger | align | networks``.
+"""The command line: ``cloister demo | init | plan | run | report | predict | audit | ledger | align | networks``.
 
 Between organisations: ``cloister keys | check | join | serve | party | clients | verify``.
 
@@ -24,6 +24,7 @@ from cloister.cli.keys import keys_app
 from cloister.cli.ledger import ledger_app
 from cloister.cli.network import party, serve
 from cloister.cli.records import align, predict
+from cloister.cli.report import report
 from cloister.cli.run import demo, networks, run
 from cloister.cli.verify import verify
 
@@ -37,7 +38,23 @@ app = typer.Typer(
     rich_markup_mode=None,
     epilog=EXIT_CODES_HELP,
 )
-for command in (demo, init, plan, run, check, join, serve, party, clients, verify, predict, audit, align, networks):
+for command in (
+    demo,
+    init,
+    plan,
+    run,
+    report,
+    check,
+    join,
+    serve,
+    party,
+    clients,
+    verify,
+    predict,
+    audit,
+    align,
+    networks,
+):
     app.command()(guard(command))
 app.add_typer(ledger_app, name="ledger")
 app.add_typer(keys_app, name="keys")

@@ -189,7 +189,7 @@ def _find_epsilon(terms: Terms) -> float | None:
 
 
 def _print_budget(terms: Terms, noisy: Noisy, console: Console) -> None:
-    from cloister.planning.plan import explain_not_private
+    from cloister.planning.plan import explain_not_private, name_any
     from cloister.report.layout import print_heading, print_line
 
     print_heading(console, "What the result may reveal")
@@ -199,7 +199,7 @@ def _print_budget(terms: Terms, noisy: Noisy, console: Console) -> None:
     budget = terms.job.budget
     if budget is None or terms.charges is None:
         return
-    unit = {"record": "any one record", "client": "any one party's whole table"}.get(budget.unit.value, "anyone")
+    unit = name_any(budget.unit.value)
     print_line(console, f"Epsilon {budget.epsilon:g} at delta {budget.delta:g}, for {unit}, over all rounds together.")
     print_line(console, f"Noise: {terms.charges.placement.who_adds}")
     if terms.runs.protocol.flaw:

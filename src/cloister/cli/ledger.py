@@ -39,7 +39,7 @@ def show(
 ) -> None:
     """Verify every entry, then print what each data set has paid. Never creates a ledger."""
     from cloister.privacy.ledger import Ledger
-    from cloister.report.layout import make_console, print_heading, print_line
+    from cloister.report.layout import make_console, print_line
 
     path = find_ledger(ledger_name)
     with Ledger(path, create=False) as ledger:
@@ -55,8 +55,7 @@ def show(
     console.print(f"{path}: {holds}", soft_wrap=True)
     for summary in (*summaries, *([everything] if len(summaries) > 1 or everything.cap else [])):
         _print_summary(summary, ledger_name)
-    print_heading(console, "Head")
-    console.print(f"  {last.chain}", soft_wrap=True)
+    console.print(f"\nhead {last.chain}", soft_wrap=True)
     command = shlex.join(["cloister", "ledger", "show", ledger_name, "--head", last.chain])
     print_line(console, "Note it elsewhere. It shows later whether entries were edited or removed since:")
     console.print(f"  {command}", soft_wrap=True)
@@ -158,7 +157,7 @@ def _print_summary(summary: DataSummary, ledger_name: str) -> None:
     from cloister.report.layout import make_console, print_heading, print_line
 
     console = make_console()
-    name = "All data sets together" if summary.dataset is None else f"Data set {shorten_name(summary.dataset)!r}"
+    name = "all data sets together" if summary.dataset is None else f"data set {shorten_name(summary.dataset)!r}"
     print_heading(console, name)
     for line in _describe(summary):
         print_line(console, line)

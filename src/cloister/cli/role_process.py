@@ -158,7 +158,8 @@ class _WaitingRole:
             entropy=self._make_entropy(f"party {number}"),
             session=session.id,
         )
-        own: OwnInput = take_input(job, name, self._table, None, self._public)
+        entropy = self._make_entropy(f"persons of {name}")
+        own: OwnInput = take_input(job, name, self._table, None, self._public, entropy)
         sampler, seeded = self._make_sampler(name), self._task.seed is not None
         side = self._setup.own_side(name)
         seated = seat_party(session, seat, own, side, self._table, sampler=sampler, seeded=seeded)

@@ -111,7 +111,8 @@ class Stream:
 
     def normal(self, *shape: int) -> FloatArray:
         """Return standard normal doubles by inversion; for synthetic data, never for privacy noise."""
-        result: FloatArray = special.ndtri(self.uniform(*shape) + 2.0**-54)
+        inside = np.minimum(self.uniform(*shape) + 2.0**-54, 1.0 - 2.0**-53)  # neither 0 nor, by rounding, 1
+        result: FloatArray = special.ndtri(inside)
         return result
 
     def integers(self, high: int, *shape: int) -> IntArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ def open_table(
     missing: Missing = "refuse",
     memory_budget_bytes: int = MEMORY_BUDGET_BYTES,
     may_be_empty: bool = False,
+    see_ids: Callable[[Sequence[object]], None] | None = None,
     label: str | None = None,
 ) -> Table:
     """Open one party's records.
@@ -75,6 +76,8 @@ def open_table(
         time.
     may_be_empty
         Accept a table without records, as a differentially private job must: a refusal would reveal that it is empty.
+    see_ids
+        Told the IDs when the table is checked, instead of keeping them (`cloister.data.persons`).
     label
         What messages call this source; by default its path or kind.
 
@@ -104,6 +107,7 @@ def open_table(
         memory_budget_bytes=memory_budget_bytes,
         missing=missing,
         may_be_empty=may_be_empty,
+        see_ids=see_ids,
     )
 
 

@@ -8,10 +8,12 @@ not fit is read again in each round, a bounded batch at a time.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
+from numpy.typing import NDArray
 
 from cloister.columns import (
     UNKNOWN_LEVEL,
@@ -72,6 +74,9 @@ class Table:
     may_be_empty
         Accept a table without records. A differentially private job must: a refusal would reveal whether the last
         record is there.
+    see_ids
+        Told the cells of the ID column, a batch after the other, when the table is checked. They are then not kept,
+        but of a stream; `identified_batches` reads them again.
     """
 
     def __init__(
@@ -85,6 +90,7 @@ class Table:
         memory_budget_bytes: int = MEMORY_BUDGET_BYTES,
         missing: Missing = "refuse",
         may_be_empty: bool = False,
+        see_ids: Callable[[Sequence[object]], None] | None = None,
     ) -> None:
         if batch_rows is not None and batch_rows < 1:
             raise ConfigError(f"batch_rows must be at least 1; got {batch_rows}. Leave it out for the default.")
@@ -98,6 +104,7 @@ class Table:
         self._memory_budget_bytes = memory_budget_bytes
         self._missing = missing
         self._may_be_empty = may_be_empty
+        self._see_ids = see_ids
         self._check: TableCheck | None = None
         self._kept: list[FloatArray] | None = None
         self._kept_raw: list[FloatArray] = []  # of a stream, which cannot be read again
@@ -159,6 +166,7 @@ class Table:
         digest = hashlib.blake2b()
         left_out: list[int] = []
         for values in self._read_raw(faults, id_cells, left_out):
+            self._show_ids(id_cells, records, len(values))
             records += len(values)
             batches += 1
             digest.update(values.tobytes())
@@ -218,11 +226,30 @@ class Table:
             self._encoded = EncodedTable(self, encoding, keep=self._kept is not None)
         return self._encoded
 
-    def _read_again(self) -> Iterator[FloatArray]:
+    def identified_batches(self) -> Iterator[tuple[FloatArray, list[object]]]:
+        """Yield the records as `raw_batches` does, each batch with its cells in the ID column."""
+        self.check()
+        ids: list[object] = []  # the reader fills it
+        if self._source.read_once:
+            ids = list(self._id_cells or ())
+        for values in self.raw_batches() if self._source.read_once else self._read_again(ids):
+            yield values, ids[: len(values)]
+            del ids[: len(values)]
+
+    def _show_ids(self, id_cells: list[object] | None, before: int, count: int) -> None:
+        """Show the cells of a batch's IDs to whoever checks them, and forget those that can be read again."""
+        if self._see_ids is None or id_cells is None:
+            return
+        start = before if self._source.read_once else 0
+        self._see_ids(id_cells[start : start + count])
+        if not self._source.read_once:
+            del id_cells[:count]
+
+    def _read_again(self, id_cells: list[object] | None = None) -> Iterator[FloatArray]:
         """Yield the raw values again; raise, at the end at the latest, if they are not those that were checked."""
         faults = Faults(self._columns, self._missing)
         digest = hashlib.blake2b()
-        for values in self._read_raw(faults):
+        for values in self._read_raw(faults, id_cells):
             if faults:
                 raise faults.to_error(self.label)
             digest.update(values.tobytes())
@@ -256,19 +283,17 @@ class Table:
         self, faults: Faults, id_cells: list[object] | None, left_out: list[int] | None
     ) -> Iterator[FloatArray]:
         """Yield the source's rows without those that are left out, which is decided row by row."""
-        if self._missing != "drop":
-            yield from self._source.read(faults, self._batch_rows, id_cells)
-            return
-        kept_ids = 0
-        for values in self._source.read(faults, self._batch_rows, id_cells):
-            gaps: IntArray = np.flatnonzero(np.isnan(values).any(axis=1))
-            if id_cells is not None:
-                for gap in reversed(gaps.tolist()):
-                    del id_cells[kept_ids + gap]
-                kept_ids = len(id_cells)
-            if left_out is not None:
-                left_out.append(len(gaps))
-            yield np.delete(values, gaps, axis=0)
+        cells: list[object] | None = None if id_cells is None else []  # the source may read some rows ahead
+        for values in self._source.read(faults, self._batch_rows, cells):
+            usable: NDArray[np.bool_] = np.ones(len(values), dtype=np.bool_)
+            if self._missing == "drop":
+                usable = np.logical_not(np.isnan(values).any(axis=1))
+                if left_out is not None:
+                    left_out.append(int(np.count_nonzero(~usable)))
+            if cells is not None and id_cells is not None:
+                id_cells += compress(cells, usable)  # as many as there are rows
+                del cells[: len(values)]
+            yield values[usable]
 
     def _count_outside(self, values: FloatArray) -> IntArray:
         """Count the cells of each column outside the public bounds or levels."""

@@ -210,7 +210,8 @@ class OwnRoles:
             check_own_policy(place.setup, place.name, session.job)
         name = place.name
         aligned = None if self.alignment is None else Aligned(alignments={name: self.alignment})
-        own = take_input(session.job, name, self.table, aligned, public)
+        entropy = self._make_entropy(f"persons of {name}", memory)
+        own = take_input(session.job, name, self.table, aligned, public, entropy)
         seated = seat_party(
             session,
             self._make_seat(start.session, "", memory),
@@ -296,7 +297,8 @@ class OwnRoles:
         if labelling is None:
             raise RemoteProtocolError("labels must be granted by the job; they are not.")
         aligned = None if self.alignment is None else Aligned(alignments={place.name: self.alignment})
-        own = take_input(job, place.name, self.table, aligned, public)
+        entropy = self._make_entropy(f"labels: persons of {place.name}", memory)
+        own = take_input(job, place.name, self.table, aligned, public, entropy)
         role = labelling.roles.seat(labelling.agreed, self._make_seat(start.session, "labels: ", memory), own)
         codec = labelling.roles.codec(labelling.agreed)
         endpoint = guard_party(role, number=self._number, codec=codec, session=start.session, memory=memory)

@@ -33,8 +33,8 @@ class NotPrivateWarning(UserWarning):
 class Clusterer(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """An estimator that clusters with a job.
 
-    Distances are those in which records were clustered: each column scaled to [-1, 1] by its bounds, values outside
-    clipped. Only ``cluster_centers_`` and what stands beside them are in original units.
+    Distances are those in which records were clustered: each column scaled to [-1, 1] by its released spread or by its
+    bounds, values outside clipped. Only ``cluster_centers_`` and what stands beside them are in original units.
     """
 
     n_clusters: int
@@ -54,7 +54,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
             self.cluster_sizes_noise_ = np.array(result.sizes.noise)
         self.privacy_card_ = result.card
         self.n_iter_ = result.rounds
-        self._unit_centres = to_unit(result.centres, _list_axes(result))
+        self._unit_centres = to_unit(result.centres, result.coordinates)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the labels out of pickles: they are as private as the records, and a fitted model is passed on."""
@@ -101,7 +101,7 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
 
     def _scale(self, read: FloatArray) -> FloatArray:
         """Return records as they were clustered: in [-1, 1]^d, clipped, on the grid."""
-        unit: FloatArray = to_unit(read, _list_axes(self.result_))
+        unit: FloatArray = to_unit(read, self.result_.coordinates)
         return FixedPoint(self.result_.fractional_bits).quantise(np.clip(unit, -1.0, 1.0))
 
     def _measure(self, read: FloatArray) -> FloatArray:
@@ -117,11 +117,6 @@ class Clusterer(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin,
 
     def _check_fitted(self) -> None:
         check_is_fitted(self, "cluster_centers_")
-
-
-def _list_axes(result: Result) -> Any:
-    """Return what a result's records were scaled by: coordinates of their own, or the columns' bounds."""
-    return getattr(result, "coordinates", result.columns)
 
 
 def choose_seed(*, private: bool, random_state: Any) -> int | None:

@@ -1,4 +1,4 @@
-"""Bounds of columns, as they are given to an estimator. They are public, and never taken from the data."""
+"""Bounds of columns, as an estimator takes them: public, or found privately; never taken from the data unpaid."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from cloister.columns import Column
 from cloister.errors import ConfigError
 
 _HOW = (
-    "Give bounds = (low, high) for all columns, a pair for each column, or a mapping from column names to pairs. "
-    "Choose them from what is known about each quantity; values outside are clipped. The smallest and the largest "
-    "value are two people's records, so they are not taken from the data."
+    "Give bounds = (low, high) for all columns, a pair for each column, or a mapping from column names to pairs; "
+    '"private" stands for a pair that nobody knows. Choose them from what is known about each quantity; values outside '
+    "are clipped."
 )
+PRIVATE = "private"
 
 
 def make_columns(bounds: Any, names: Sequence[str]) -> tuple[Column, ...]:
@@ -23,29 +24,45 @@ def make_columns(bounds: Any, names: Sequence[str]) -> tuple[Column, ...]:
     Parameters
     ----------
     bounds
-        A pair of numbers for all columns, one pair for each, or a mapping from names to pairs.
+        A pair of numbers for all columns, one pair for each, or a mapping from names to pairs. ``"private"`` stands for
+        a pair, or for all; so does None. A part of the budget then finds them, and a fit with too few records ends
+        without a result.
     names
         The columns, in order.
 
     Raises
     ------
     ConfigError
-        If there are none, or they are not of these columns.
+        If they are not of these columns.
     """
     if bounds is None or isinstance(bounds, str):
-        got = "none" if bounds is None else repr(bounds)
-        raise ConfigError(f"bounds must be given for every column; got {got}. {_HOW}")
+        if bounds not in (None, PRIVATE):
+            raise ConfigError(f'bounds must be pairs of numbers, or "private"; got {bounds!r}. {_HOW}')
+        return tuple(Column.unbounded(name) for name in names)
+    return tuple(map(_make_column, names, _list_pairs(bounds, names)))
+
+
+def _list_pairs(bounds: Any, names: Sequence[str]) -> list[Any]:
+    """Return the bounds of each column, in order."""
     if isinstance(bounds, Mapping):
         missing = [name for name in names if name not in bounds]
         unknown = [str(name) for name in bounds if name not in names]
         if missing or unknown:
             got = f"none for {missing[0]!r}" if missing else f"some for {unknown[0]!r}, which is no column"
             raise ConfigError(f"bounds must name each of the {len(names)} columns and no other; got {got}. {_HOW}")
-        pairs = np.array([bounds[name] for name in names], dtype=np.float64)
-    else:
-        pairs = np.array(bounds, dtype=np.float64)
-    if pairs.shape == (2,):
-        pairs = np.tile(pairs, (len(names), 1))
-    if pairs.shape != (len(names), 2):
-        raise ConfigError(f"bounds must be a pair, or {len(names)} pairs; got numbers of shape {pairs.shape}. {_HOW}")
-    return tuple(Column(name=name, low=low, high=high) for name, (low, high) in zip(names, pairs.tolist(), strict=True))
+        return [bounds[name] for name in names]
+    pairs = list(bounds)
+    if len(pairs) == 2 and all(isinstance(bound, int | float | np.number) for bound in pairs):
+        return [pairs] * len(names)
+    if len(pairs) != len(names):
+        raise ConfigError(f"bounds must be a pair, or one for each of {len(names)} columns; got {len(pairs)}. {_HOW}")
+    return pairs
+
+
+def _make_column(name: str, pair: Any) -> Column:
+    if isinstance(pair, str) and pair == PRIVATE:
+        return Column.unbounded(name)
+    numbers = [] if isinstance(pair, str) else list(pair)
+    if len(numbers) != 2:
+        raise ConfigError(f"bounds of {name!r} must be a pair of numbers; got {len(numbers)}. {_HOW}")
+    return Column(name=name, low=float(numbers[0]), high=float(numbers[1]))

@@ -40,8 +40,8 @@ class KMeans(Clusterer):
     epsilon, delta
         What one fit may cost.
     bounds
-        Public bounds of the columns in original units: a pair for all, a pair for each, or a mapping by name. They are
-        never taken from the data.
+        Public bounds of the columns in original units: a pair for all, a pair for each, or a mapping by name, with
+        ``"private"`` for a pair that nobody knows. None: nobody knows any; a part of the budget finds them.
     choose_k
         Let the fit choose the number of clusters.
     weight_max

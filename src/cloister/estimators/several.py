@@ -227,7 +227,7 @@ class SecureKMeans(_ByRows):
     bounds
         Public bounds of the columns, which fix the grid of the sums: as in `FederatedKMeans`.
     max_iter
-        Rounds of Lloyd's algorithm; all of them are run.
+        Rounds of Lloyd's algorithm; all of them are run. There is one start: fit again if it was a poor one.
 
     Attributes
     ----------

@@ -14,11 +14,12 @@ from cloister.audit.attack import find_far_outside
 from cloister.columns import column_slices, show_date, unit_ends, unit_starts
 from cloister.crypto import Stream
 from cloister.job import Job
-from cloister.privacy.units import Unit
+from cloister.privacy.units import PersonBudget, Unit
 from cloister.protocol import SERVER
 from cloister.records import FloatArray
 
 _RECORDS = 30  # of each party
+_CANARY_ROWS = 5
 ALIGNED = 64
 Cells = NDArray[Any]
 Tables = Mapping[str, Cells]
@@ -29,7 +30,9 @@ class Neighbours:
     """Everybody's made-up records on two inputs, in the job's units, by party, and a public table.
 
     The first party holds a record more, far outside the bounds; where the unit is a client, its whole table is there or
-    empty. Where columns are split one record has other values at one of the parties: how many are aligned is public.
+    empty; where it is a person, it holds several rows of one person more. (Noise of one party makes a pair release the
+    same, so the person is at that party alone.) Where columns are split one record has other values at one of the
+    parties: how many are aligned is public.
     """
 
     job: Job
@@ -52,8 +55,8 @@ class Neighbours:
         if len(self.job.parties) < 3:
             return None
         moved = {
-            first: self.present[first][:-1],
-            last: np.vstack([self.present[last], self.present[first][-1]]),
+            first: self.present[first][:_RECORDS],
+            last: np.vstack([self.present[last], self.present[first][_RECORDS:]]),
         }
         return Neighbours(job=self.job, without={**self.present, **moved}, present=self.present, server=self.server)
 
@@ -71,16 +74,22 @@ class Neighbours:
     def write(self, tables: Tables, folder: Path) -> dict[str, object]:
         """Return tables as sources: arrays, or files where the job wants a column of IDs."""
         sources: dict[str, object] = dict(tables)
-        if self.job.data.id is not None:
+        named = self.job.data.id or self.job.data.person
+        if named is not None:
             for party in self.job.parties:
                 if party.name in tables:
-                    header = ",".join((self.job.data.id, *(column.name for column in self.job.find_columns(party))))
-                    rows = (",".join(map(str, (row, *cells))) for row, cells in enumerate(tables[party.name].tolist()))
+                    header = ",".join((named, *(column.name for column in self.job.find_columns(party))))
+                    ids = map(self._identify, range(len(tables[party.name])))
+                    rows = (",".join(map(str, row)) for row in zip(ids, *tables[party.name].T.tolist(), strict=True))
                     sources[party.name] = folder / f"{party.name}.csv"
                     (folder / f"{party.name}.csv").write_text("\n".join((header, *rows, "")), encoding="utf-8")
         if self.server is not None:
             sources[SERVER] = self.server
         return sources
+
+    def _identify(self, row: int) -> int:
+        """Name a row: each its own ID; with persons, two rows each, and the canary's all behind the others."""
+        return row if self.job.data.person is None else min(row, _RECORDS) // 2
 
 
 def _draw_rows(job: Job, rows: int, stream: Stream) -> Cells:
@@ -109,6 +118,9 @@ def _find_cells(job: Job, points: FloatArray) -> Cells:
 def _split_rows(job: Job, stream: Stream) -> tuple[Tables, Tables]:
     tables = {party.name: _draw_rows(job, _RECORDS, stream) for party in job.parties}
     first = job.parties[0].name
+    if isinstance(job.budget, PersonBudget):
+        canary = find_far_outside(job) * np.linspace(1, 2, _CANARY_ROWS)[:, None]
+        return tables, {**tables, first: np.vstack([tables[first], canary])}
     if job.budget is not None and job.budget.unit is Unit.CLIENT:
         return {**tables, first: tables[first][:0]}, tables
     return tables, {**tables, first: np.vstack([tables[first], _find_cells(job, find_far_outside(job)[None])])}

@@ -39,7 +39,7 @@ def advise_case(settings: HasClusters, case: Case, cases: Sequence[Case]) -> str
         )
     return (
         f"{describe_case(case)} If that is too much, try {find_epsilon(settings, case, cases)}, fewer clusters, "
-        "narrower bounds or more records."
+        f"narrower bounds or more {case.counted}."
     )
 
 
@@ -77,7 +77,7 @@ def _describe_smallest(case: Case) -> str:
         return "there is only one cluster"
     if case.smallest_cluster is None:
         return "even clusters of average size disappear in the noise"
-    said = f"clusters smaller than about {format_count(case.smallest_cluster)} records disappear"
+    said = f"clusters smaller than about {format_count(case.smallest_cluster)} {case.counted} disappear"
     without = case.smallest_without_privacy
     if without is not None and case.smallest_cluster < 2 * without:
         return f"{said}, hardly more than without privacy"

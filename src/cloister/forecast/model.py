@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from cloister.job.noise_options import PlacementKind
-from cloister.privacy.units import LeakageTable
+from cloister.privacy.units import Counted, LeakageTable
 from cloister.runtime import OnProgress
 
 
@@ -60,6 +60,8 @@ class Case:
         The same for k-means without privacy, which may also spend a centre elsewhere.
     looked_for_smallest
         Whether they were looked for.
+    counted
+        What these numbers count: records, or persons where each counts once at a party.
     """
 
     epsilon: float
@@ -73,6 +75,7 @@ class Case:
     smallest_cluster: int | None
     smallest_without_privacy: int | None
     looked_for_smallest: bool
+    counted: Counted = "records"
 
     @property
     def loss_ratio(self) -> Range:

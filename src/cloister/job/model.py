@@ -22,6 +22,7 @@ import msgspec
 from msgspec import Meta
 
 from cloister.columns import Column, Coordinate, list_coordinates, scale_to_original, to_original, to_unit
+from cloister.errors import require_kind
 from cloister.job.options import Options, join_or, known_options, make_options
 from cloister.job.people import (
     JobCoordinator,
@@ -31,6 +32,7 @@ from cloister.job.people import (
     check_parties,
     list_agreed,
 )
+from cloister.job.persons import PERSON_KEYS, count_persons
 from cloister.job.refusals import (
     KeyPath,
     check_fields,
@@ -47,7 +49,7 @@ MAX_RECORDS = 2**31
 """The most records of one party: as many as the widest ring is known to hold."""
 MAX_COUNT = 2**53
 _JOB_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_ALWAYS_TAKEN = frozenset({"match", "missing", "max_records", "scale"})
+_ALWAYS_TAKEN = frozenset({"match", "missing", "max_records", "scale", *PERSON_KEYS})
 SPREAD_MOST = 200
 """Coordinates up to which columns are scaled by their spread, if nothing else is said."""
 _NOT_AGREED = frozenset({"match", "server"})
@@ -81,6 +83,9 @@ class DataOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         The column of record IDs, by which the parties first align privately, and when two IDs are equal.
     aligned
         The tables already hold the same records in the same order.
+    person, person_records, person_parties
+        With the unit person: the column that says whose a record is; how many records of each person count at a party,
+        one if it is left out; at how many parties a person has records at most, all if it is left out.
     """
 
     match: Literal["order", "name"] = "name"
@@ -94,6 +99,9 @@ class DataOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     id_trim: bool | None = None
     id_ignore_case: bool | None = None
     aligned: bool | None = None
+    person: Annotated[str, Meta(max_length=200)] | None = None
+    person_records: Annotated[int, Meta(ge=1)] | None = None
+    person_parties: Annotated[int, Meta(ge=1)] | None = None
 
 
 class OwnSide(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -126,7 +134,7 @@ class OwnSide(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     policy: Path | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Job:
     """What all parties agree on.
 
@@ -143,7 +151,8 @@ class Job:
     parties
         With different names. One alone is one table: differentially private, by the protocols that take it.
     protocol, data, budget, coordinator
-        The sections of the same name. `cloister.make_options` makes those of a protocol.
+        The sections of the same name. `cloister.make_options` makes those of a protocol. A budget for persons becomes
+        a `PersonBudget`, which says how many records of each count.
 
     Raises
     ------
@@ -165,6 +174,7 @@ class Job:
         if not isinstance(self.name, str) or not _JOB_NAME.fullmatch(self.name):
             must = "be 1 to 64 letters, digits, - and _"
             refuse(("name",), must, show_value(self.name), "The result folder is named after it.")
+        _check_kinds(self)
         if not isinstance(self.choose_k, bool):
             refuse(("clusters", "choose_k"), "be true or false", show_value(self.choose_k))
         check_fields(("protocol",), self.protocol)
@@ -176,8 +186,16 @@ class Job:
         check_address(self.coordinator.address)
         _check_facts(self)
         _check_budget(self)
+        object.__setattr__(self, "budget", count_persons(self))
         _check_scale(self)
         self.protocol.check(self)
+
+    def __repr__(self) -> str:
+        """Say what it is in one line."""
+        told = [f"k {'at most ' if self.choose_k else '= '}{self.k}", f"columns: {len(self.columns)}"]
+        told += [f"parties: {len(self.parties)}", self.protocol.name]
+        told += [] if self.budget is None else [f"epsilon {self.budget.epsilon:g}"]
+        return f"<Job {self.name!r}: {', '.join(told)}>"
 
     def find_columns(self, party: JobParty) -> tuple[Column, ...]:
         """Return the columns of a party's table: all of them; if they are split, its own, in its own order."""
@@ -194,7 +212,7 @@ class Job:
     @property
     def may_spread(self) -> bool:
         """Whether the protocol can scale columns by a spread that it releases, for this unit."""
-        return self.protocol.facts.spread and self.budget is not None and self.budget.unit is Unit.RECORD
+        return self.protocol.facts.spread and self.budget is not None and self.budget.unit is not Unit.CLIENT
 
     @property
     def scale(self) -> Literal["spread", "bounds"]:
@@ -257,7 +275,7 @@ def _list_agreed(data: DataOptions) -> dict[str, object]:
     return agreed
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Setup:
     """A job with everybody's own side, which a simulation has and nobody in a deployment does.
 
@@ -285,6 +303,8 @@ class Setup:
     network: str | None = None
 
     def __post_init__(self) -> None:
+        require_kind("job", self.job, Job, then="Read one: cloister.load_job(path)")
+        require_kind("own", self.own, Mapping, then="Give each party's own side by its name.")
         if self.seed is not None:
             check_integer(("run", "seed"), self.seed, 0, MAX_SEED)
         if not isinstance(self.secure, bool):
@@ -315,7 +335,12 @@ class Setup:
     @classmethod
     def of(cls, job: Job | Setup) -> Setup:
         """Return a job as a setup; the caller of a bare job passes in what its own sides would hold."""
+        require_kind("job", job, Job, Setup, then="Read one: cloister.load_setup(path)")
         return cls(job=job) if isinstance(job, Job) else job
+
+    def __repr__(self) -> str:
+        """Say what it is in one line; where anybody's table is is not said."""
+        return f"<Setup of {self.job!r}, own sides of {len(self.own)}{'' if self.seed is None else ', seeded'}>"
 
     def own_side(self, party: str) -> OwnSide:
         """Return one party's own side; empty if the caller passes in its table."""
@@ -348,6 +373,19 @@ def _check_alignments(setup: Setup) -> None:
         refuse(("data", "id"), "be given with alignments", "none", what_to_do)
 
 
+def _check_kinds(job: Job) -> None:
+    """Refuse sections that are of another type, which only Python can give."""
+    sections = (("columns", Column), ("parties", JobParty))
+    for section, kind in sections:
+        require_kind(section, getattr(job, section), tuple, list, then=f"Give a tuple of {kind.__name__}.")
+        for one in getattr(job, section):
+            require_kind(f"each of {section}", one, kind)
+    require_kind("protocol", job.protocol, Options, then="Make it: cloister.make_options(name)")
+    require_kind("data", job.data, DataOptions)
+    require_kind("budget", job.budget, Budget, type(None), then="Write: Budget(1.0)")
+    require_kind("coordinator", job.coordinator, JobCoordinator)
+
+
 def _check_columns(columns: Sequence[Column]) -> None:
     if not columns:
         refuse(("columns",), "have at least one column", "none", "Write: age = { low = 18, high = 95 }")
@@ -356,13 +394,18 @@ def _check_columns(columns: Sequence[Column]) -> None:
         check_text(("columns", column.name), column.name, longest=200)
         if times[column.name] > 1:
             refuse(("columns", column.name), "be named once", f"{times[column.name]} times")
+    levels = {axis.name for axis in list_coordinates(columns) if axis.kind == "level"}
+    for column in columns:
+        if column.name in levels:
+            what_to_do = "A level of a category is called so in results: rename the column."
+            refuse(("columns", column.name), "not be named as column=level", show_value(column.name), what_to_do)
 
 
 def _check_scale(job: Job) -> None:
     """Refuse a spread where it is not released, and columns without bounds where it is not."""
     if job.scale == "spread" and not job.may_spread:
         takers = [name for name, options in known_options().items() if options.facts.spread]
-        must = f'be "bounds", or come with the protocol {join_or(takers)} and a budget for one record'
+        must = f'be "bounds", or come with the protocol {join_or(takers)} and a budget for records or persons'
         refuse(("data", "scale"), must, show_value("spread"), "Its release is proved for these only.")
     for column in job.columns:
         if column.bounds == "private" and job.scale != "spread":

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from cloister.columns import refuse_missing_bounds
-from cloister.errors import ConfigError
+from cloister.errors import ConfigError, require_kind
 from cloister.job import Job, OwnSide, Policy, Setup, check_policy, find_policy
 from cloister.job.refusals import KeyedConfigError, KeyPath, check_choice, refuse, show_value
 from cloister.jobfile.key_lines import KeyLines
@@ -53,7 +53,7 @@ def load_job(path: str | Path) -> Job:
     ConfigError
         If it cannot be read, or if a rule is broken: ``file:line: key must ...; got .... What to do.``
     """
-    return parse_job(_read_text(Path(path)), source_name=str(path))
+    return parse_job(_read_text(path), source_name=str(path))
 
 
 def load_setup(path: str | Path, *, own: Mapping[str, str | Path] | None = None) -> Setup:
@@ -80,9 +80,9 @@ def load_setup(path: str | Path, *, own: Mapping[str, str | Path] | None = None)
     PolicyError
         If the policy that a party's own side names does not allow the job.
     """
-    path = Path(path)
+    text, path = _read_text(path), Path(path)
     sides = {name: load_own_side(file) for name, file in (own or {}).items()}
-    setup = parse_setup(_read_text(path), folder=path.parent, source_name=str(path), own=sides)
+    setup = parse_setup(text, folder=path.parent, source_name=str(path), own=sides)
     for name, side in sides.items():
         if side.policy is not None:
             check_policy(load_policy(side.policy), setup.job, name, source=str(side.policy))
@@ -184,7 +184,9 @@ def parse_setup(
     return _read_document(text, source_name, lambda document: _read_setup(document, Path(folder), own or {}))
 
 
-def _read_text(path: Path, what: str = "the job") -> str:
+def _read_text(path: str | Path, what: str = "the job") -> str:
+    require_kind("the path of " + what, path, str, Path)
+    path = Path(path)
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_JOB_BYTES + 1)

@@ -30,9 +30,8 @@ from cloister.job.refusals import (
     show_value,
     suggest,
 )
-from cloister.privacy.units import EPSILON_LEAST, EPSILON_MOST, Unit
+from cloister.privacy.units import DELTA, EPSILON_LEAST, EPSILON_MOST, Unit
 
-_DELTA = 1e-6
 _PARTY_KEYS = ("name", "identity", "columns", "data", "separator", "decimal", "dataset", "alignment")
 SECTION_KEYS: dict[str, tuple[str, ...]] = {
     "clusters": ("k", "choose_k", "k_max"),
@@ -67,8 +66,8 @@ def choose_delta(records: int | None) -> float:
         (0, 1/n)-DP, so delta must stay well below 1/n.
     """
     if records is None or records < 2:
-        return _DELTA
-    return min(_DELTA, 1 / (records * math.log(records)))
+        return DELTA
+    return min(DELTA, 1 / (records * math.log(records)))
 
 
 def read_clusters(table: Mapping[str, Any]) -> Any:

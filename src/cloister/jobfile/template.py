@@ -121,6 +121,7 @@ k = {k}
 # smallest and the largest value are two people's records. Values outside are moved onto the bounds. Each is one of
 #   age = {{ low = 0, high = 120 }}       admitted = {{ from = 2015-01-01, to = 2024-12-31 }}
 #   sex = {{ levels = ["f", "m"] }}       smoker = {{ boolean = true }}
+#   creatinine = {{ bounds = "private" }} where nobody knows them: they are found for a part of the budget
 # With weight = 2 in its braces a column counts more. Delete the columns that should not be clustered.
 [columns]
 {bounds}

@@ -5,6 +5,6 @@ and in each protocol's package; what they mean: docs/plan.md.
 """
 
 from cloister.planning.plan import Plan, plan
-from cloister.planning.text import print_plan
+from cloister.planning.text import describe_forecast, print_plan
 
-__all__ = ["Plan", "plan", "print_plan"]
+__all__ = ["Plan", "describe_forecast", "plan", "print_plan"]

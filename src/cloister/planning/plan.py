@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
+import numpy as np
+
 from cloister.columns import Column, Coordinate, list_coordinates
-from cloister.errors import ConfigError
+from cloister.errors import ConfigError, require_kind
 from cloister.forecast.model import (
     Case,
     FamilyLoss,
@@ -23,7 +25,7 @@ from cloister.forecast.model import (
 from cloister.job import MAX_COUNT, Job, Setup
 from cloister.job.options import known_options
 from cloister.privacy.card import UNPROVED, explain_weakness
-from cloister.privacy.units import EPSILON_CLAIMED_MOST, LeakageTable, Learns, Noisy, Unit, name_role
+from cloister.privacy.units import EPSILON_CLAIMED_MOST, Counted, LeakageTable, Learns, Noisy, Unit, name_role
 from cloister.protocol import Clustering, read_public_input, resolve_protocol
 from cloister.runtime import OnProgress
 
@@ -34,7 +36,7 @@ PARTY_FACTORS = (1, 10, 100)
 _RECORDS_EACH = 100  # client level: what each party is assumed to hold if nobody says
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Plan:
     """What a job would do, cost and find, before anything is spent. No party's table is opened for it.
 
@@ -50,6 +52,8 @@ class Plan:
         Why this protocol is used, and which others there are.
     epsilon, delta, unit
         The budget; None if the job is not differentially private.
+    counted
+        What sums count: records, or persons where each counts once at a party.
     who_adds_noise
         In words; None without noise.
     warnings
@@ -105,6 +109,7 @@ class Plan:
     rounds_max: int
     traffic: TrafficForecast
     split: Literal["rows", "columns"] = "rows"
+    counted: Counted = "records"
     warnings: tuple[str, ...] = ()
     what_runs: tuple[str, ...] = ()
     cases: tuple[Case, ...] = ()
@@ -115,6 +120,12 @@ class Plan:
     memory_bytes: int | None = None
     notes: tuple[str, ...] = ()
     advice: str = ""
+
+    def __repr__(self) -> str:
+        """Say what it is in one line; `print_plan` says all."""
+        return (
+            f"<Plan of {self.name!r}: k = {self.k}, parties: {self.parties}, {self.protocol}, cases: {len(self.cases)}>"
+        )
 
     @property
     def coordinates(self) -> tuple[Coordinate, ...]:
@@ -162,6 +173,10 @@ def plan(
         missing.
     """
     setup = Setup.of(job)
+    require_kind("records", records, int, np.integer, type(None))
+    require_kind("epsilons", epsilons, tuple, list, np.ndarray, type(None))
+    for epsilon in () if epsilons is None else epsilons:
+        require_kind("each of epsilons", epsilon, float, int, np.floating)
     job = setup.job
     public = read_public_input(setup)
     job, protocol, because = resolve_protocol(job, public)
@@ -195,6 +210,7 @@ def _describe(job: Job, request: PlanRequest, forecast: Forecast, why: str, *, s
         epsilon=None if budget is None else budget.epsilon,
         delta=None if budget is None else budget.delta,
         unit=None if budget is None else budget.unit.value,
+        counted="records" if budget is None else budget.counted,
         who_adds_noise=forecast.who_adds_noise,
         warnings=forecast.warnings,
         learned=_sum_up(leakage, forecast.middleman, noisy),
@@ -233,6 +249,11 @@ def value_noise(job: Job, epsilon: float | None, *, seeded: bool) -> Noisy:
     if epsilon is not None and epsilon > EPSILON_CLAIMED_MOST:
         return Noisy.TOO_LITTLE
     return Noisy.SEEDED if seeded else Noisy.PRIVATE
+
+
+def name_any(unit: str) -> str:
+    """Name whom a budget is for, by its unit."""
+    return {"client": "any one party's whole table", "person": "any one person"}.get(unit, "any one record")
 
 
 def explain_not_private(noisy: Noisy, epsilon: float | None) -> str:

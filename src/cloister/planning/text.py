@@ -12,7 +12,7 @@ from rich.text import Text
 from cloister.columns import Coordinate
 from cloister.forecast.advice import format_noise, format_ratio
 from cloister.forecast.model import Case, PartyBytes, PlacementForecast, QuorumNoise, Range
-from cloister.planning.plan import Plan
+from cloister.planning.plan import Plan, name_any
 from cloister.privacy.units import Noisy
 from cloister.report.layout import format_bytes, format_count, make_table, print_heading, print_line, print_table
 
@@ -65,7 +65,7 @@ def _name_protected(plan: Plan) -> str:
     """Say what a budget is for."""
     if plan.noisy is Noisy.PARTLY:
         return "for the noise on revealed centres alone"
-    unit = {"record": "any one record", "client": "any one party's whole table"}[plan.unit or "record"]
+    unit = name_any(plan.unit or "record")
     return f"claimed for {unit}, falsely" if plan.noisy is Noisy.UNPROVED else f"for {unit} added or removed"
 
 
@@ -77,11 +77,11 @@ def _own_cases(plan: Plan) -> list[Case]:
 def _print_losses(plan: Plan, console: Console) -> None:
     """Print the table over epsilon; if there are several sizes, print the table over sizes first."""
     if len(plan.records) == 1:
-        print_heading(console, f"What to expect of {plan.records[0]:,} records")
+        print_heading(console, f"What to expect of {plan.records[0]:,} {plan.counted}")
         _print_cases(plan, list(plan.cases), console, heading="epsilon")
         return
     own = _own_cases(plan)
-    what = "parties" if plan.by_parties else "records"
+    what = "parties" if plan.by_parties else plan.counted
     print_heading(console, f"What to expect at epsilon = {plan.epsilon:g}, by the number of {what}")
     _print_cases(plan, own, console, heading=what)
     epsilons = sorted({case.epsilon for case in plan.cases})
@@ -93,6 +93,21 @@ def _print_losses(plan: Plan, console: Console) -> None:
         ratios = [plan.find_case(epsilon=epsilon, records=number).loss_ratio for number in plan.records]
         table.add_row(_mark(plan, epsilon), *(_span_of(one, format_ratio) for one in ratios))
     print_table(console, table)
+
+
+def describe_forecast(plan: Plan) -> str | None:
+    """Say what a plan expects of the loss and the smallest cluster, at the job's own epsilon; None if it does not."""
+    case = next(iter(_own_cases(plan)), None)
+    if case is None:
+        return None
+    said = (
+        f"The plan expects {_span_of(case.loss_ratio, format_ratio)} times the loss of k-means without privacy, over "
+        f"families of made-up records ({_size_in_words(plan, case)})."
+    )
+    if case.smallest_cluster is not None:
+        seen = format_count(case.smallest_cluster)
+        said += f" A compact, separate cluster of about {seen} records is found in half of the runs."
+    return said
 
 
 def _print_cases(plan: Plan, cases: list[Case], console: Console, *, heading: str) -> None:
@@ -120,7 +135,7 @@ def _print_cases(plan: Plan, cases: list[Case], console: Console, *, heading: st
         console,
         "Ranges are over families of made-up records. Loss: mean squared distance to the nearest centre. Noise: "
         "standard deviation of a coordinate of a centre. Smallest "
-        "cluster: how many records a compact, separate cluster must have to get a centre in half of the "
+        f"cluster: how many {plan.counted} a compact, separate cluster must have to get a centre in half of the "
         "runs; the last column is the same for k-means without privacy, which also misses small clusters.",
     )
 
@@ -138,7 +153,8 @@ def _print_noise(plan: Plan, console: Console) -> None:
     """Print the noise on a centre of average size for each column, in original units."""
     noises = [(_size_in_words(plan, case), case.centre_noise) for case in _own_cases(plan)]
     noises += [
-        (f"{case.records:,} records", Range(low=case.centre_noise, high=case.centre_noise)) for case in plan.round_noise
+        (f"{case.records:,} {plan.counted}", Range(low=case.centre_noise, high=case.centre_noise))
+        for case in plan.round_noise
     ]
     print_heading(console, "Noise on a centre of average size, in original units (standard deviation)")
     table = make_table("column", *(size for size, _ in noises))
@@ -286,7 +302,7 @@ def _size(plan: Plan, case: Case) -> str:
 
 
 def _size_in_words(plan: Plan, case: Case) -> str:
-    return f"{_size(plan, case)} {'parties' if plan.by_parties else 'records'}"
+    return f"{_size(plan, case)} {'parties' if plan.by_parties else plan.counted}"
 
 
 def _span_of(span: Range, write: Callable[[float], str]) -> str:

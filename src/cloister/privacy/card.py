@@ -16,18 +16,15 @@ from cloister.privacy.accounting import Spent
 from cloister.privacy.costs import epsilon_of_rho, pure_epsilon_of, rho_of
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace, Mechanism, Release
 from cloister.privacy.placement import Owner, Placement
-from cloister.privacy.units import EPSILON_CLAIMED_MOST, Budget, LeakageTable, Noisy, Unit, write_bound
+from cloister.privacy.units import EPSILON_CLAIMED_MOST, Budget, LeakageTable, Noisy, PersonBudget, Unit, write_bound
 
 _PLAIN_TIMES_MOST = 1e6  # beyond, how many times likelier tells nobody anything
-_NOT_PROMISED = (
-    "Nothing is promised against parties that lie about their records, nor against whoever sees a party's memory.",
-    "The promise is about one unit: many records of one person are protected as a group, at a multiple of epsilon.",
-    "What each party may learn from its own records is its own business.",
+_LIARS = "Nothing is promised against parties that lie about their records, nor against whoever sees a party's memory."
+_OWN_RECORDS = "What each party may learn from its own records is its own business."
+_MANY_RECORDS = (
+    "The promise is about one unit: many records of one person are protected as a group, at a multiple of epsilon."
 )
-_NOT_PROMISED_OF_ONE_TABLE = (
-    "Nothing is promised against whoever holds the table, or sees it or the memory of its computer.",
-    _NOT_PROMISED[1],
-)
+_HOLDER = "Nothing is promised against whoever holds the table, or sees it or the memory of its computer."
 UNPROVED = "Nobody is protected by proof: the guarantee as published does not hold."
 VALUES_CHANGED = "the values of one record changed"
 """How neighbours differ where everybody knows which records take part."""
@@ -105,7 +102,10 @@ class PrivacyCard(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
                 f"A reproduction: the published text claims epsilon = {self.epsilon:.4g}, and that claim is false. "
                 "This result protects nobody by proof."
             )
-        others = "party had held no records" if self.unit == Unit.CLIENT.value else "record had not taken part"
+        others = {
+            Unit.CLIENT.value: "party had held no records",
+            Unit.PERSON.value: "person, with all their records, had not taken part",
+        }.get(self.unit, "record had not taken part")
         if self.neighbours.startswith(VALUES_CHANGED):
             others = "record that is known to be there had other values"
         if self.is_weak:
@@ -212,11 +212,10 @@ def make_card(
     circumstances = circumstances or Circumstances()
     reserved = circumstances.reserved_delta
     epsilon = spent.epsilon if leakage.limit is None else leakage.limit
-    whole = "one record" if budget.unit is Unit.RECORD else "all records of one client"
     return PrivacyCard(
         private=not (seeded or circumstances.flaw or epsilon > EPSILON_CLAIMED_MOST),
         unit=budget.unit.value,
-        neighbours=f"{whole} added or removed",
+        neighbours=f"{_describe_unit(budget)} added or removed",
         epsilon=epsilon,
         delta=spent.delta + reserved,
         how_composed=spent.how + _explain_pure(spent, reserved),
@@ -227,10 +226,7 @@ def make_card(
         who_could_subtract=placement.who_could_subtract,
         protects_against=_name_protected(seeded, circumstances.flaw, leakage.claim(spent.epsilon)),
         breaks_if=leakage.breaks_if,
-        not_promised=(
-            *(_NOT_PROMISED_OF_ONE_TABLE if isinstance(placement, Owner) else _NOT_PROMISED),
-            *circumstances.liars,
-        ),
+        not_promised=(*_list_limits(budget, placement), *circumstances.liars),
         warnings=write_warnings(
             replace(spent, epsilon=epsilon),
             unit=budget.unit,
@@ -239,6 +235,34 @@ def make_card(
             circumstances=circumstances,
         ),
         flaw=circumstances.flaw,
+    )
+
+
+def _describe_unit(budget: Budget) -> str:
+    """Say what neighbours differ by."""
+    if not isinstance(budget, PersonBudget):
+        return "one record" if budget.unit is Unit.RECORD else "all records of one client"
+    if budget.most_records == 1:
+        return "all records of one person, of which one counts,"
+    most = "one counts" if budget.records == 1 else f"{budget.records:,} count"
+    at = "one party" if budget.parties == 1 else f"up to {budget.parties:,} parties"
+    return f"all records of one person, of which at most {most} at each of {at},"
+
+
+def _list_limits(budget: Budget, placement: Placement) -> tuple[str, ...]:
+    """Say against whom nothing is promised, and who is protected less."""
+    if isinstance(placement, Owner):
+        return (_HOLDER, _limit_unit(budget))
+    return (_LIARS, _limit_unit(budget), _OWN_RECORDS)
+
+
+def _limit_unit(budget: Budget) -> str:
+    """Say who is more than one unit, and so is protected less."""
+    if not isinstance(budget, PersonBudget):
+        return _MANY_RECORDS
+    return (
+        "A person is an ID. Who goes by several, shares one with somebody else, or has records at more parties than "
+        "the job says, is protected at a multiple of epsilon."
     )
 
 
@@ -349,7 +373,7 @@ def _warn_of_declared_records(spent: Spent, unit: Unit, circumstances: Circumsta
     epsilon = 2 * spent.epsilon
     if spent.delta > 0 and spent.rho is not None:
         epsilon = epsilon_of_rho(4 * spent.rho, spent.delta)
-    whole = "one record" if unit is Unit.RECORD else "one party's table"
+    whole = {Unit.RECORD: "one record", Unit.PERSON: "one person"}.get(unit, "one party's table")
     yield (
         f"The job declares the number of records, {declared:,}. If that number was computed from the records, "
         f"neighbours are {whole} replaced by another, not added or removed, and "
@@ -361,9 +385,9 @@ def _warn_of_declared_records(spent: Spent, unit: Unit, circumstances: Circumsta
 def _warn_of_delta(spent: Spent, circumstances: Circumstances) -> Iterator[str]:
     """A delta above 1 / units allows to publish a unit at random."""
     records, parties = circumstances.estimated_records, circumstances.parties
-    if records is not None and spent.delta * max(records, 1.0) > 1:
+    if records is not None and spent.delta * records > 1:
         yield (
-            f"delta = {spent.delta:.3g} is larger than 1 / {max(records, 1.0):,.0f}, about the number of records: a "
+            f"delta = {spent.delta:.3g} is larger than 1 / {records:,.0f}, about the number of records: a "
             "mechanism that publishes one record at random would pass. Choose a smaller delta."
         )
     if parties is not None and spent.delta * parties > 1:

@@ -479,7 +479,7 @@ class Joint(_AmongParties):
                 f"delta must be at least {needed / _RESERVED:.2g} with joint noise, whose law is within 2^-80 of the "
                 f"stated one in each of {rounds} rounds; got {budget.delta:g}. Write delta = 1e-6."
             )
-        return Budget(epsilon=budget.epsilon, delta=budget.delta - reserve, unit=budget.unit)
+        return replace(budget, delta=budget.delta - reserve)
 
 
 Placement = Aggregator | Owner | Shared | Local | Joint

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import Enum
+from typing import Literal
 
-from cloister.errors import ConfigError
+import numpy as np
+
+from cloister.errors import ConfigError, require_kind
 
 EPSILON_LEAST, EPSILON_MOST = 1e-6, 1e6
+DELTA = 1e-6
+"""Of a budget that names none."""
 EPSILON_CLAIMED_MOST = 10.0
 """Above, no protection is claimed. e^epsilon is the most by which a result changes the odds of a guess about one unit:
 e^10 = 22,026 turns odds of 1 to 22,026 into even ones."""
+
+
+Counted = Literal["records", "persons"]
 
 
 def write_bound(bound: float, digits: int = 3) -> str:
@@ -34,7 +42,7 @@ class Unit(Enum):
     CLIENT = "client"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Budget:
     """All that the releases of a job together may cost.
 
@@ -43,17 +51,25 @@ class Budget:
     epsilon
         Between 1e-6 and 1e6; of use between 0.01 and 20.
     delta
-        At least 0, less than 1; 0 asks for pure differential privacy.
+        At least 0, less than 1, and well below 1 / the number of records; 0 asks for pure differential privacy.
     unit
         One record, or all records of one person or of one client; the words are taken, too.
+
+    Raises
+    ------
+    ConfigError
+        If a value is out of range, or no number.
     """
 
     epsilon: float
-    delta: float = 0.0
+    _: KW_ONLY
+    delta: float = DELTA
     unit: Unit = Unit.RECORD
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "unit", _read_unit(self.unit))
+        for name in ("epsilon", "delta"):
+            require_kind(name, getattr(self, name), float, int, np.floating, then="Write: Budget(1.0)")
         if not EPSILON_LEAST <= self.epsilon <= EPSILON_MOST:
             raise ConfigError(
                 f"epsilon must lie between {EPSILON_LEAST:g} and {EPSILON_MOST:g}; got {self.epsilon:g}. "
@@ -63,6 +79,59 @@ class Budget:
             raise ConfigError(
                 f"delta must be at least 0 and less than 1; got {self.delta}. Try a tenth of 1 / the number of records."
             )
+
+    @property
+    def most_records(self) -> int:
+        """How many records of one unit may be in a sum, each within the bounds of one; 1 where a client's are one."""
+        if self.unit is Unit.PERSON:
+            raise ConfigError("a budget for persons must say how many records of each count; it does not.")
+        return 1
+
+    @property
+    def counted(self) -> Counted:
+        """What sums count, as reports and plans call it."""
+        return "records"
+
+
+PERSON_RECORDS_MOST = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class PersonBudget(Budget):
+    """A budget for persons: so many records of each count, at so many parties.
+
+    A `Budget` and the job's section ``[data]`` make one (`cloister.job.persons`). It is what noise is calibrated to:
+    whoever multiplies sensitivities does so by `most_records`, c q in docs/proofs/persons.md.
+
+    Parameters
+    ----------
+    records
+        c: the most records of one person that count at one party.
+    parties
+        q: the most parties that hold records of one person.
+    """
+
+    unit: Unit = Unit.PERSON
+    records: int = 1
+    parties: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.unit is not Unit.PERSON or not 1 <= self.records <= PERSON_RECORDS_MOST or self.parties < 1:
+            raise ConfigError(
+                f"a budget for persons must have their unit, from 1 to {PERSON_RECORDS_MOST} records of each and at "
+                f"least 1 party; got {self.unit.value}, {self.records} and {self.parties}."
+            )
+
+    @property
+    def most_records(self) -> int:
+        """C q."""
+        return self.records * self.parties
+
+    @property
+    def counted(self) -> Counted:
+        """Persons where each counts once at a party, else their records."""
+        return "persons" if self.records == 1 else "records"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +149,10 @@ class Sensitivity:
             raise ConfigError(
                 f"for integer vectors 0 <= l1 <= l2^2 <= l1^2 must hold; got l1 = {self.l1}, l2^2 = {self.l2_squared}."
             )
+
+    def times(self, vectors: int) -> Sensitivity:
+        """Return the largest norms of a sum of so many such vectors, by the triangle inequality."""
+        return Sensitivity(l1=vectors * self.l1, l2_squared=vectors**2 * self.l2_squared)
 
 
 def _read_unit(unit: object) -> Unit:

@@ -8,7 +8,7 @@ from itertools import groupby
 from rich.console import Console
 from rich.text import Text
 
-from cloister.privacy.card import CardRelease, PrivacyCard
+from cloister.privacy.card import VALUES_CHANGED, CardRelease, PrivacyCard
 from cloister.privacy.units import Noisy, Unit
 from cloister.report.layout import (
     Page,
@@ -24,6 +24,10 @@ _MOST_ROWS = 12
 _SIMULATED = (
     "Simulated: one process ran all parties and held every record. Nothing is promised against whoever ran it; what "
     "follows is about the messages that the parties would exchange."
+)
+_PERSONS = (
+    "A person is an ID. Of the records with one ID as many count as stands below under Neighbours; a fresh key decided "
+    "which. Who has records at several parties counts at each."
 )
 _NUMBERS_ARE = {
     Noisy.PARTLY: "The numbers are for that noise alone.",
@@ -54,6 +58,8 @@ def print_card(card: PrivacyCard, console: Console | Page, *, ran: str, unit_ste
             console,
             "A client is a party: the unit is one party's whole table, not one record. Who takes part is public.",
         )
+    if card.unit == Unit.PERSON.value and not card.neighbours.startswith(VALUES_CHANGED):
+        print_line(console, _PERSONS)
     if ran == "simulated":
         print_line(console, _SIMULATED)
     if card.noisy in (Noisy.PRIVATE, Noisy.TOO_LITTLE):

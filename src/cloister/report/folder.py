@@ -22,17 +22,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cloister.columns import column_highs, column_lows
-from cloister.errors import ConfigError
+from cloister.errors import ConfigError, require_kind
 from cloister.privacy.ledger.schema import sync_folder
 from cloister.report.centres import encode_table
 from cloister.report.labels import PartyLabels, is_labels_file, write_labels
 from cloister.report.result import Result, decode_result, encode_result
 
 RESULT_FILE, CENTRES_FILE, PICTURE_FILE, SESSION_FILE = "result.json", "centres.npz", "picture.png", "session.json"
-TABLE_FILE, JOB_FILE, CLIENTS_FILE = "centres.csv", "job.toml", "clients.csv"
-"""The last says how the part of each hosted client ended. Errors in it are about tables, so only the host reads it."""
+TABLE_FILE, JOB_FILE, REPORT_FILE, PRINTED_FILE = "centres.csv", "job.toml", "report.html", "report.pdf"
+CLIENTS_FILE = "clients.csv"
+"""How the part of each hosted client ended. Errors in it are about tables, so only the host reads it."""
 MAX_FILE_BYTES = 2**30
-_OWN_FILES = frozenset({RESULT_FILE, CENTRES_FILE, TABLE_FILE, JOB_FILE, PICTURE_FILE, SESSION_FILE, CLIENTS_FILE})
+_OWN_FILES = frozenset(
+    {
+        RESULT_FILE,
+        CENTRES_FILE,
+        TABLE_FILE,
+        JOB_FILE,
+        PICTURE_FILE,
+        REPORT_FILE,
+        PRINTED_FILE,
+        SESSION_FILE,
+        CLIENTS_FILE,
+    }
+)
 _PRIVATE_MODE = 0o600
 Sign = Callable[[Mapping[str, bytes]], bytes]
 """Takes the files of a result, by name, and returns what stands in session.json."""
@@ -48,6 +61,7 @@ def check_destination(folder: str | Path, *, overwrite: bool = False) -> None:
     folder
         May be missing or empty. With ``overwrite`` it may hold an earlier result, and nothing else.
     """
+    require_kind("the result folder", folder, str, Path)
     folder = Path(folder).resolve()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -119,8 +133,9 @@ def write_result(
     ConfigError
         If the folder may not be replaced or cannot be written.
     """
-    folder = Path(folder).resolve()
+    require_kind("the result", result, Result)
     check_destination(folder, overwrite=overwrite)
+    folder = Path(folder).resolve()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as workshop:
@@ -215,6 +230,7 @@ def read_result(folder: str | Path) -> Result:
     ConfigError
         If a file is missing, damaged, from a newer Cloister, or the two do not agree.
     """
+    require_kind("the result folder", folder, str, Path)
     folder = Path(folder)
     if not folder.is_dir():
         raise ConfigError(f"a result must be a folder with {RESULT_FILE}; got {folder}. Name the folder of a run.")

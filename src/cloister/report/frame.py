@@ -23,6 +23,6 @@ def make_frame(result: Result) -> Any:
     try:
         import pandas  # noqa: PLC0415 (optional)
     except ImportError:
-        raise MissingExtraError("a data frame", "pandas", "table") from None
+        raise MissingExtraError("a data frame", "pandas", "frames") from None
     rows = list_rows(result)
     return pandas.DataFrame.from_records(rows, index=next(iter(rows[0])))

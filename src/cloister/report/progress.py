@@ -32,7 +32,7 @@ _WIDE = 80  # where there is room for a bar beside the words
 
 @contextmanager
 def follow(how: object) -> Iterator[OnProgress | None]:
-    """Return the callback for what a caller asks for.
+    """Return the callback for what a caller asks for, which should be a `Follow`.
 
     Raises
     ------

@@ -300,7 +300,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
 
     def __repr__(self) -> str:
         """Say what it is in one line; `print_report` says all."""
-        found = f"{self.k} clusters, {len(self.columns)} columns, {self.protocol}, {self.ran}"
+        found = f"k = {self.k}, columns: {len(self.columns)}, {self.protocol}, {self.ran}"
         return f"<Result {self.name!r}: {found}{'' if self.card is None else f', epsilon {self.card.epsilon:.4g}'}>"
 
     def _repr_html_(self) -> str:

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from cloister.errors import ConfigError
+from cloister.privacy.units import Counted
 from cloister.records import FloatArray
 
 _ROUNDING = 1e-6  # relative: by how much sizes may miss their total
@@ -25,7 +26,8 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     Attributes
     ----------
     unit
-        ``"records"``; or ``"share"``, parts of 1: where noise hides how many records there are.
+        ``"records"``; ``"persons"``, where each counts once at a party; or ``"share"``, parts of 1: where noise hides
+        how many records there are.
     clusters, noise
         Of each cluster: its size, at least 0, and the standard deviation of the noise in it.
     total, total_noise
@@ -37,7 +39,7 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         If numbers are not finite, lengths differ, or the sizes do not add up to the total.
     """
 
-    unit: Literal["records", "share"]
+    unit: Literal["records", "persons", "share"]
     clusters: tuple[Amount, ...]
     noise: tuple[Amount, ...]
     total: Amount
@@ -54,6 +56,13 @@ class Sizes(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             )
         if abs(sum(self.clusters) - self.total) > _ROUNDING * max(self.total, 1.0):
             raise ConfigError("sizes must add up to their total; they do not.")
+
+
+def name_counted(sizes: Sizes | None, counted: Counted) -> Sizes | None:
+    """Return sizes that say what they count; shares stay shares."""
+    if sizes is None or sizes.unit == "share":
+        return sizes
+    return msgspec.structs.replace(sizes, unit=counted)
 
 
 def fit_sizes(

@@ -104,8 +104,8 @@ def _print_centres(result: Result, console: Console | Page) -> None:
     clusters = [f"cluster {j}" for j in range(result.k)]
     cells = format_cells(result)
     if result.sizes is not None:
-        names.insert(0, "records" if result.sizes.unit == "records" else "share")
-        for row, size in zip(cells, _format_sizes(result.sizes), strict=True):
+        names.insert(0, result.sizes.unit)
+        for row, size in zip(cells, format_sizes(result.sizes), strict=True):
             row.insert(0, size)
     rows, across, corner = clusters, names, ""
     if len(names) > 7 and result.k < len(names):
@@ -114,7 +114,7 @@ def _print_centres(result: Result, console: Console | Page) -> None:
     print_heading(console, "Centres, in original units")
     _print_cells(console, corner, rows, across, cells)
     _print_shares(result, console)
-    for line in (_explain_noise(result), _name_mostly_noise(result)):
+    for line in (explain_noise(result), name_mostly_noise(result)):
         if line:
             print_line(console, line)
 
@@ -144,9 +144,9 @@ def _print_shares(result: Result, console: Console | Page) -> None:
             _print_cells(console, "level", own.levels, [f"cluster {j}" for j in range(result.k)], cells)
 
 
-def _format_sizes(sizes: Sizes) -> list[str]:
+def format_sizes(sizes: Sizes) -> list[str]:
     """Format each cluster's size, in records or in per cent of them."""
-    if sizes.unit == "records":
+    if sizes.unit != "share":
         most = sizes.total + 2 * sizes.total_noise
         return [format_noisy_count(*size, most) for size in zip(sizes.clusters, sizes.noise, strict=True)]
     return [_format_share(*share) for share in zip(sizes.clusters, sizes.noise, strict=True)]
@@ -160,7 +160,7 @@ def _format_share(share: float, noise: float) -> str:
     return f"less than {most} %" if most < 100 else _LOST
 
 
-def _explain_noise(result: Result) -> str:
+def explain_noise(result: Result) -> str:
     """Explain what ± is of sizes and centres, and what sizes add up to."""
     said, sizes = [], result.sizes
     noisy = sizes is not None and any(sizes.noise)
@@ -176,10 +176,10 @@ def _explain_noise(result: Result) -> str:
 
 def _explain_sizes(sizes: Sizes) -> Iterator[str]:
     """Explain sizes that noise hides, and say what all add up to."""
-    cells = _format_sizes(sizes)
+    cells = format_sizes(sizes)
     marks = []
     if any(cell.startswith(("fewer", "less")) for cell in cells):
-        bound = "Fewer than" if sizes.unit == "records" else "Less than"
+        bound = "Less than" if sizes.unit == "share" else "Fewer than"
         marks.append(f'"{bound}" marks a size lost in the noise: the bound is two deviations above what was seen.')
     if _LOST in cells:
         marks.append(f'"{_LOST.capitalize()}" marks a size that noise hides altogether.')
@@ -191,10 +191,10 @@ def _explain_sizes(sizes: Sizes) -> Iterator[str]:
         return
     total = format_noisy_count(sizes.total, sizes.total_noise)
     rounded = ", but for rounding" if any(sizes.noise) and not is_lost(sizes.total, sizes.total_noise) else ""
-    yield f"The sizes add up to {total} {choose_noun(sizes.total, 'record')}{rounded}."
+    yield f"The sizes add up to {total} {choose_noun(sizes.total, sizes.unit[:-1])}{rounded}."
 
 
-def _name_mostly_noise(result: Result) -> str:
+def name_mostly_noise(result: Result) -> str:
     """Name the centres that are mostly noise, and the columns in which they are; empty if none is."""
     lost = result.mostly_noise
     if not lost.any():

@@ -15,6 +15,7 @@ import numpy as np
 
 from cloister.crypto import Entropy
 from cloister.data.common_order import AlignedTable
+from cloister.data.persons import PERSON_KEY_BYTES, choose_records
 from cloister.errors import ConfigError, DataError, told_to_owner
 from cloister.job import Job, OwnSide
 from cloister.privacy.books import Books, Charges, open_books, open_coordinator_duty
@@ -22,6 +23,7 @@ from cloister.privacy.ledger import UNDECLARED, Ledger, LedgerSession, fingerpri
 from cloister.privacy.ledger.schema import make_folder
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.samplers import Sampler
+from cloister.privacy.units import PersonBudget
 from cloister.protocol import Clustering, Coordinator, OwnInput, Party, PublicInput, Seat, resolve_protocol
 from cloister.sessions.alignment import Aligned
 from cloister.sessions.tables import OwnTable
@@ -143,16 +145,25 @@ def seat_coordinator(
     return session.protocol.coordinate(session.agreed, session=session.id, entropy=entropy, duty=duty), duty
 
 
-def take_input(job: Job, party: str, table: OwnTable, aligned: Aligned | None, public: PublicInput) -> OwnInput:
-    """Return ONE party's input: its table, or the part of it that has a place in the common order.
+def take_input(
+    job: Job, party: str, table: OwnTable, aligned: Aligned | None, public: PublicInput, entropy: Entropy
+) -> OwnInput:
+    """Return ONE party's input: its table, or the part of it that has a place in the common order, or that counts.
+
+    Where the unit is a person, ``entropy`` is the source of the key that decides which records count, one for each
+    session.
 
     Raises
     ------
     AbsentError
-        If its table does not have as many rows as all know; its owner alone is told.
+        If its table does not have as many rows as all know, or has changed; its owner alone is told.
     """
     if job.protocol.facts.split == "rows":
         assert table.table is not None
+        if isinstance(job.budget, PersonBudget):
+            with told_to_owner(party):
+                key = entropy.bytes(PERSON_KEY_BYTES)
+                return OwnInput(records=choose_records(table.table, most=job.budget.records, key=key))
         places = None if aligned is None else aligned.alignments[party].places
         return OwnInput(records=table.table, places=places)
     records = public.records

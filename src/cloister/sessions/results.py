@@ -17,6 +17,7 @@ from cloister.protocol import Explanation, Finding
 from cloister.protocols.align.alignment import Alignment
 from cloister.report.labels import PartyLabels
 from cloister.report.result import Learned, PartyTraffic, Result, Spread
+from cloister.report.sizes import name_counted
 from cloister.runtime import Traffic
 from cloister.sessions.tables import OwnTable
 
@@ -55,7 +56,7 @@ def make_result(
         else explanation.fractional_bits,
         ring_bits=explanation.ring_bits,
         card=explanation.card,
-        sizes=finding.sizes,
+        sizes=name_counted(finding.sizes, "records" if job.budget is None else job.budget.counted),
         centre_noise=None if finding.centre_noise is None else finding.centre_noise * lengths,
         scale=None if scale is None else Spread(centre=scale.centre, spread=scale.spread),
         curve=finding.curve,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from cloister.crypto import Identity, make_entropy
 from cloister.data import Table, open_points
-from cloister.errors import ConfigError, LocalProtocolError
+from cloister.errors import ConfigError, LocalProtocolError, require_kind
 from cloister.job import COORDINATOR, Job, Setup
 from cloister.job.refusals import check_choice
 from cloister.privacy.books import JobBooks, prepay
@@ -104,6 +104,7 @@ def simulate(
         If the job, a table or the run breaks a rule. If a table is at fault, nothing has been sent.
     """
     setup = Setup.of(job) if seed is None else replace(Setup.of(job), seed=seed)
+    require_kind("sources", sources, Mapping, type(None), then="Give each party's table by its name.")
     with told_if_alone(setup.job), follow(on_progress) as show:
         simulation = Simulation.open(setup, sources or {}, on_progress=show, on_table=on_table)
         clustered = simulation.cluster(on_ledger)
@@ -224,7 +225,12 @@ class Simulation:
             tables=tables,
             aligned=aligned,
             public=public,
-            inputs={name: take_input(job, name, table, aligned, public) for name, table in tables.items()},
+            inputs={
+                name: take_input(
+                    job, name, table, aligned, public, make_entropy(f"persons of {name}", seed=instruments.keys)
+                )
+                for name, table in tables.items()
+            },
             identities=tuple(
                 Identity(make_entropy(f"identity of {party.name}", seed=instruments.keys)) for party in job.parties
             ),

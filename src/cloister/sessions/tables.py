@@ -5,12 +5,13 @@ Everything is read and checked before anything is sent. IDs and columns come fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from cloister.data import Table, TableCheck, open_table
-from cloister.errors import ConfigError, PrecisionError, told_to_owner
+from cloister.data.persons import PersonCheck
+from cloister.errors import ConfigError, DataError, PrecisionError, told_to_owner
 from cloister.job import Job, JobParty, OwnSide, Setup
 from cloister.protocol import SERVER
 from cloister.protocols.align.identifiers import normalise_ids
@@ -66,26 +67,35 @@ def find_source(setup: Setup, party: JobParty, sources: Mapping[str, object]) ->
 
 
 def open_source(
-    setup: Setup, party: JobParty, sources: Mapping[str, object], *, id_column: str | None
+    setup: Setup,
+    party: JobParty,
+    sources: Mapping[str, object],
+    *,
+    id_column: str | None,
+    see_ids: Callable[[Sequence[object]], None] | None = None,
 ) -> tuple[Table, str]:
     """Open ONE party's table, without checking it; return also what messages call it."""
     job = setup.job
     source, label = find_source(setup, party, sources)
     side = OwnSide() if party.name in sources else setup.own_side(party.name)
-    table = open_table(
-        source,
-        job.find_columns(party),
-        coordinates=job.find_coordinates(party),
-        fixed_point=job.protocol.grid,
-        match=job.data.match,
-        missing=job.data.missing,
-        separator=side.separator,
-        decimal=side.decimal,
-        id_column=id_column,
-        # With noise, a refusal would reveal whether the last record is there. Too few aligned ones are refused later.
-        may_be_empty=job.budget is not None or job.protocol.facts.split == "columns",
-        label=label,
-    )
+    try:
+        table = open_table(
+            source,
+            job.find_columns(party),
+            coordinates=job.find_coordinates(party),
+            fixed_point=job.protocol.grid,
+            match=job.data.match,
+            missing=job.data.missing,
+            separator=side.separator,
+            decimal=side.decimal,
+            id_column=id_column,
+            see_ids=see_ids,
+            # With noise, a refusal would reveal whether the last record is there. Too few aligned are refused later.
+            may_be_empty=job.budget is not None or job.protocol.facts.split == "columns",
+            label=label,
+        )
+    except ConfigError as error:  # about how its own file is written, which is no concern of the others'
+        raise DataError(f"{label}: {error}") from None
     return table, label
 
 
@@ -114,8 +124,14 @@ def _open_own_table(setup: Setup, party: JobParty, sources: Mapping[str, object]
                 f"party {party.name!r} holds no columns, so it must have no table; got one in sources. Leave it out."
             )
         return OwnTable(table=None, label=f"party {party.name!r}")
-    table, label = open_source(setup, party, sources, id_column=job.data.id)
+    persons = None if job.data.person is None else PersonCheck(job.data.person)
+    id_column = job.data.id or job.data.person
+    table, label = open_source(
+        setup, party, sources, id_column=id_column, see_ids=None if persons is None else persons.see
+    )
     check = table.check()
+    if persons is not None:
+        persons.require_all(label)
     # Only if sums are exact: with noise, an abort would distinguish neighbouring tables.
     if job.budget is None and job.data.max_records is not None and check.records > job.data.max_records:
         raise PrecisionError(

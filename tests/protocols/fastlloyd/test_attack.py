@@ -228,7 +228,7 @@ def first_round(preset, *, clusters, epsilon, size=40):
     options = PublishedSettings(
         preset=preset, records=int(alpha * clusters * 2 * size), clusters=clusters, dimensions=2, parties=2
     )
-    plan = plan_published(options, Budget(epsilon=epsilon))
+    plan = plan_published(options, Budget(epsilon=epsilon, delta=0.0))
     chain, grid = build_chain(clusters, 2, size=size), FixedPoint()
     exact = {
         side: plan.rule.contribute(ArrayRecords(grid.quantise(rows)), chain.start, 1, options.make_assignment()).ravel()

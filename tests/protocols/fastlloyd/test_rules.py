@@ -86,7 +86,7 @@ def test_one_round_more_would_leave_too_much_error(epsilon, records, k, d, e):
 
 
 def test_given_rounds_are_taken():
-    assert len(plan_published(options_of("mna", iterations=1), Budget(epsilon=1.0)).targets) == 1
+    assert len(plan_published(options_of("mna", iterations=1), Budget(epsilon=1.0, delta=0.0)).targets) == 1
 
 
 # --- the budget and the noise (thesis 6.2.1, 6.2.3, 6.3.1) ----------------------------------------------------------
@@ -95,7 +95,7 @@ def test_given_rounds_are_taken():
 @pytest.mark.parametrize("dimensions", [1, 2, 10, 100])
 @pytest.mark.parametrize(("epsilon", "rho"), [(0.1, 0.225), (1.0, 0.225), (4.0, 0.5)])
 def test_sums_and_counts_have_the_printed_noise(dimensions, epsilon, rho):
-    plan = plan_published(options_of("sulloyd", dimensions=dimensions, rho=rho), Budget(epsilon=epsilon))
+    plan = plan_published(options_of("sulloyd", dimensions=dimensions, rho=rho), Budget(epsilon=epsilon, delta=0.0))
     rounds, cube_root = len(plan.targets), (4 * dimensions * rho**2) ** (1 / 3)
     epsilon_sum = epsilon / rounds / (dimensions + cube_root)
     epsilon_count = cube_root * epsilon_sum
@@ -110,7 +110,7 @@ def test_sums_and_counts_have_the_printed_noise(dimensions, epsilon, rho):
 def test_centroids_have_the_printed_noise(preset, dimensions):
     epsilon = 1.0
     options = options_of(preset, dimensions=dimensions)
-    plan = plan_published(options, Budget(epsilon=epsilon))
+    plan = plan_published(options, Budget(epsilon=epsilon, delta=0.0))
     epsilon_mean = epsilon / len(plan.targets) / dimensions
     printed = 1 / options.size_min / epsilon_mean  # Lap(Delta^mu / epsilon^mu), Delta^mu = B / c_min
     for target in plan.targets:
@@ -124,14 +124,14 @@ def test_a_record_in_several_clusters_costs_as_many_times_the_noise(preset):
     one, three = (
         plan_published(
             options_of(preset, assignment="constrained-e-exclusive", memberships_max=e, iterations=2),
-            Budget(epsilon=1.0),
+            Budget(epsilon=1.0, delta=0.0),
         )
         for e in (1, 3)
     )
     ratio = three.targets[0].scale / one.targets[0].scale
     assert ratio == pytest.approx(3, rel=0.02 if one.rule.width == 2 else 1e-6)
     everywhere = plan_published(
-        options_of(preset, assignment="constrained-non-exclusive", iterations=2), Budget(epsilon=1.0)
+        options_of(preset, assignment="constrained-non-exclusive", iterations=2), Budget(epsilon=1.0, delta=0.0)
     )
     assert everywhere.targets[0].scale / one.targets[0].scale == pytest.approx(15, rel=0.02)
 
@@ -139,7 +139,7 @@ def test_a_record_in_several_clusters_costs_as_many_times_the_noise(preset):
 def test_the_distance_constraint_has_its_schedule_and_its_noise():
     """eta_d = sqrt(B^2 / 2t) (Eqn 19), Delta^mu = 2 eta_d / c_min (Eqn 13), never more than B / c_min."""
     options = options_of("published", assignment="distance-constrained", iterations=7)
-    plan = plan_published(options, Budget(epsilon=1.0))
+    plan = plan_published(options, Budget(epsilon=1.0, delta=0.0))
     radii = [math.sqrt(1 / (2 * t)) for t in range(1, 8)]
     assert plan.rule.constraints.radii == pytest.approx(radii)
     for t, radius in enumerate(radii, start=1):
@@ -209,7 +209,7 @@ def correct(values, how, low, high):
 @pytest.mark.parametrize("how", list(itertools.product(CORRECTIONS, repeat=3)), ids="-".join)
 def test_all_27_combinations_of_post_processing(how):
     options = options_of("mna", records=60, clusters=3, post=PostProcessing(sums=how[0], counts=how[1], centres=how[2]))
-    plan = plan_published(options, Budget(epsilon=1.0))
+    plan = plan_published(options, Budget(epsilon=1.0, delta=0.0))
     rng = np.random.default_rng(1)
     total = np.hstack(
         [
@@ -229,21 +229,22 @@ def test_a_count_that_can_have_one_value_only_has_that(how):
     """N = 5 and k = 3 leave c_min = c_max = 2."""
     options = options_of("csulloyd", records=5, clusters=3, post=PostProcessing(counts=how))
     assert options.size_min == options.size_max == 2
-    plan = plan_published(options, Budget(epsilon=1.0))
+    plan = plan_published(options, Budget(epsilon=1.0, delta=0.0))
     total = np.array([[SCALE, SCALE, -7]] * 3)
     assert plan.rule.move(np.zeros((3, 2)), total, round_=1, members=2) == pytest.approx(np.full((3, 2), 0.5))
 
 
 @pytest.mark.parametrize("how", CORRECTIONS)
 def test_noisy_centroids_are_corrected_and_averaged_over_those_who_stayed(how):
-    plan = plan_published(options_of("amn", parties=4, post=PostProcessing(centres=how)), Budget(epsilon=1.0))
+    options = options_of("amn", parties=4, post=PostProcessing(centres=how))
+    plan = plan_published(options, Budget(epsilon=1.0, delta=0.0))
     total = np.array([[2 * SCALE, SCALE // 2], [-SCALE // 8, 5 * SCALE]])
     moved = plan.rule.move(np.zeros((2, 2)), total, round_=1, members=3)
     assert moved == pytest.approx(correct(total / SCALE * 4 / 3, how, -1, 1))
 
 
 def test_a_cluster_of_noisy_count_zero_keeps_its_centre():
-    plan = plan_published(options_of("sulloyd", clusters=2), Budget(epsilon=1.0))
+    plan = plan_published(options_of("sulloyd", clusters=2), Budget(epsilon=1.0, delta=0.0))
     total = np.array([[SCALE, SCALE, 0], [SCALE, SCALE, 2 * plan.rule.count_weight]])
     centres = np.array([[0.3, 0.4], [0.3, 0.4]])
     assert plan.rule.move(centres, total, round_=1, members=2) == pytest.approx(np.array([[0.3, 0.4], [0.5, 0.5]]))

@@ -156,7 +156,7 @@ def plan(preset, *, clusters, dimensions, parties=2, records=100, **options):
     given_options = PublishedSettings(
         preset=preset, records=records, clusters=clusters, dimensions=dimensions, parties=parties, **options
     )
-    return given_options, plan_published(given_options, Budget(epsilon=1.0))
+    return given_options, plan_published(given_options, Budget(epsilon=1.0, delta=0.0))
 
 
 @settings(max_examples=200, deadline=None)
@@ -338,7 +338,7 @@ def test_a_record_less_can_make_the_constraints_impossible():
 def test_counts_are_summed_whatever_part_of_the_budget_they_get(rho):
     """A weight below half a step of the grid would be none."""
     settings = PublishedSettings(preset="sulloyd", records=100, clusters=2, dimensions=2, parties=2, rho=rho)
-    assert plan_published(settings, Budget(epsilon=1.0)).rule.count_weight >= 1
+    assert plan_published(settings, Budget(epsilon=1.0, delta=0.0)).rule.count_weight >= 1
 
 
 def test_clusters_of_at_least_no_record_are_refused():

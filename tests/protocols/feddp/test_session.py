@@ -142,6 +142,11 @@ def test_too_few_parties_stop_the_session():
         Session(PARTS, SERVER).run(faults=faults)
 
 
+def test_samples_follow_from_what_was_agreed_and_from_the_session():
+    keys = [sample_key(digest, session) for digest in (b"a", b"b") for session in (bytes(16), bytes([1] * 16))]
+    assert len({sample_parties(key, 1, parties=1000, size=9) for key in keys}) == 4
+
+
 def test_a_sample_asks_and_charges_those_in_it_only():
     session = Session(PARTS, SERVER, sample=3)
     run, _ = session.run()

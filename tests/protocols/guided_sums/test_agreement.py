@@ -31,6 +31,13 @@ SHARED = Shared(parties=3, colluding_max=1)
 BASE = Session(COUNTED[:3]).agreement
 
 
+def test_so_many_parties_and_no_more():
+    """With one more it is the number that is refused, before anybody's identity is missed."""
+    for parties, problem in ((32767, "directory must be one identity"), (32768, "parties must be from 1 to 32767")):
+        with pytest.raises(ConfigError, match=problem):
+            replace(BASE, settings=replace(BASE.settings, parties=parties))
+
+
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
@@ -43,7 +50,7 @@ BASE = Session(COUNTED[:3]).agreement
             {"settings": replace(BASE.settings, placement=Local(parties=4))},
             "among all 3 parties; got a placement for 4",
         ),
-        ({"settings": replace(BASE.settings, budget=Budget(epsilon=1.0))}, "delta must be greater than 0"),
+        ({"settings": replace(BASE.settings, budget=Budget(epsilon=1.0, delta=0.0))}, "delta must be greater than 0"),
     ],
 )
 def test_bad_agreements_are_refused_with_what_must_hold(changes, problem):

@@ -105,7 +105,7 @@ def test_every_option_of_the_noise_runs_from_a_job(options, placed):
 
 
 def test_pure_epsilon_with_laplace_noise():
-    job = private_job(protocol={"noise": "laplace"}, budget=Budget(epsilon=4.0))
+    job = private_job(protocol={"noise": "laplace"}, budget=Budget(epsilon=4.0, delta=0.0))
     card = simulate(job, sources=PARTS).card
     assert card.delta == 0
     assert 3.99 < card.epsilon <= 4.0

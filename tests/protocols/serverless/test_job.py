@@ -140,7 +140,7 @@ def test_a_part_of_delta_is_kept_back_for_the_law_of_joint_noise():
     assert card.delta == pytest.approx(1e-6, rel=1e-9)
     assert card.budget_delta == 1e-6
     with pytest.raises(ConfigError, match=r"budget\.delta must be greater than 0 with this noise"):
-        make_job("joint", budget=Budget(epsilon=1.0))
+        make_job("joint", budget=Budget(epsilon=1.0, delta=0.0))
 
 
 def test_nothing_is_paid_for_a_job_that_cannot_run(tmp_path):

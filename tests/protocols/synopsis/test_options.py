@@ -179,7 +179,7 @@ def test_options_of_the_synopsis_are_refused_with_other_protocols(protocol: str,
 def test_a_job_made_in_python_must_write_its_delta() -> None:
     """There a missing delta reads 0, pure privacy, which must not quietly become something weaker."""
     with pytest.raises(ConfigError, match=r"budget\.delta must be greater than 0"):
-        dataclasses.replace(parse_job(SHORTEST), budget=Budget(epsilon=1.0))
+        dataclasses.replace(parse_job(SHORTEST), budget=Budget(epsilon=1.0, delta=0.0))
 
 
 def test_too_many_columns_are_refused() -> None:

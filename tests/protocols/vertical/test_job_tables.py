@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from cloister.columns import Column, to_unit
+from cloister.crypto import SystemEntropy
 from cloister.data.samples.customers import write_customers
 from cloister.errors import CloisterError, ConfigError, DataError
 from cloister.job import DataOptions, Job, JobParty, OwnSide, Setup, make_options
@@ -68,7 +69,7 @@ def open_tables(setup, sources, on_table=None):
     aligned = align_tables(setup, tables, Instruments.of_seed(setup.seed))
     public = know_alignment(job, tables, aligned, PublicInput())
     Vertical().agree(job, (bytes(32),) * len(job.parties), public)
-    inputs = {name: take_input(job, name, table, aligned, public) for name, table in tables.items()}
+    inputs = {name: take_input(job, name, table, aligned, public, SystemEntropy()) for name, table in tables.items()}
     return Opened(aligned, public, {name: np.concatenate(list(own.records.batches())) for name, own in inputs.items()})
 
 

@@ -36,7 +36,7 @@ from tests.protocols.vertical.tables import make, mixture, rehearse
         ({"flood_share": 0.6}, "flood_share must be"),
         ({"columns_encrypted": ((1,), (2,)), "residuals": True}, "residuals need a single"),
         ({"columns_encrypted": ((1,), (2,), (3,)), "cells": 16}, "product of the holders' numbers of cells"),
-        ({"budget": Budget(epsilon=1.0)}, "delta must be greater than 0"),
+        ({"budget": Budget(epsilon=1.0, delta=0.0)}, "delta must be greater than 0"),
         ({"budget": Budget(epsilon=1.0, delta=1e-6, unit=Unit.CLIENT)}, "unit must be"),
     ],
 )

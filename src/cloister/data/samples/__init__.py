@@ -63,9 +63,9 @@ def sample_folder(name: str = "clinics") -> Path:
     name
         ``"clinics"``.
     """
-    folder = files(__name__) / name
-    if name not in ("clinics",) or not folder.is_dir():
+    if name not in ("clinics",):
         raise ConfigError(f"an embedded sample must be 'clinics'; got {name!r}. Use sample_folder('clinics').")
+    folder = files(__name__) / name
     with as_file(folder) as path:  # the package is installed as plain files, so the path remains valid
         return path
 

@@ -12,6 +12,7 @@ from enum import Enum
 
 import numpy as np
 
+from cloister.data.persons import is_missing
 from cloister.errors import DataError
 from cloister.protocols.align.terms import NormalForm
 
@@ -90,7 +91,7 @@ def _show_rows(rows: list[int]) -> str:
 
 def _normalise(cell: object, form: NormalForm) -> bytes | _Fault:  # noqa: PLR0911
     """Return one cell's normal form, or what is wrong with it."""
-    if _is_missing(cell):
+    if is_missing(cell):
         return _Fault.EMPTY
     if form.kind == "raw":
         raw = cell.encode(errors="surrogatepass") if isinstance(cell, str) else cell
@@ -125,10 +126,3 @@ def _normalise_text(text: str, form: NormalForm) -> bytes | _Fault:
     if form.ignore_case:
         text = unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).casefold())
     return text.encode()
-
-
-def _is_missing(cell: object) -> bool:
-    """Return whether a cell is missing: None, NaN, or one of pandas' markers."""
-    if cell is None or type(cell).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(cell, float | np.floating) and bool(np.isnan(cell))

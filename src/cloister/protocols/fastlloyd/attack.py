@@ -105,8 +105,9 @@ def make_chain(job: Job, settings: PublishedSettings) -> tuple[FloatArray, list[
     left = math.ceil((settings.records - len(chain.rows)) / (settings.parties - 1))
     held = min(max(left, job.k * size), job.k * most)
     spread = to_original(chain.start[np.arange(held) % job.k], job.coordinates)
-    inputs = Neighbours(
-        name="one more record, at the end of a chain of clusters of minimal size",
+    inputs = Neighbours.of_record(
+        "one more record, at the end of a chain of clusters of minimal size",
+        job,
         rows=to_original(chain.rows, job.coordinates),
         record=to_original(chain.record[None, :], job.coordinates)[0],
         others=(spread,) * (settings.parties - 1),

@@ -10,9 +10,11 @@ from cloister.aggregation import MaskKind
 from cloister.errors import ConfigError
 from cloister.job import Facts, Job
 from cloister.job.noise_options import PlacementKind
+from cloister.job.persons import refuse_persons
 from cloister.job.refusals import KeyPath, refuse, show_value
 from cloister.kmeans import AssignmentKind
 from cloister.numeric import FixedPoint
+from cloister.privacy.units import Unit
 from cloister.protocols.fastlloyd.published import (
     CENTROID_PRESETS,
     RHO,
@@ -74,7 +76,7 @@ class FastLloydOptions(NoisyOptions, frozen=True, tag="fastlloyd"):
         coordinate of a centre, by which the budget is split between sums and counts.
     """
 
-    facts = Facts(budget="required", data_keys=frozenset({"records"}))
+    facts = Facts(budget="required", units=(Unit.RECORD, Unit.PERSON), data_keys=frozenset({"records"}))
     variant: Literal["sound", "published", "csulloyd", "sulloyd", "mna", "amn"] = "sound"
     iterations: Rounds | None = None
     radius: Annotated[float, Meta(ge=1e-6)] | None = None
@@ -138,6 +140,7 @@ class FastLloydOptions(NoisyOptions, frozen=True, tag="fastlloyd"):
 
     def _check_published(self, job: Job, preset: Preset) -> None:
         with_variant = f'with variant = "{preset}"'
+        refuse_persons(job, with_variant)
         path: KeyPath = ("data", "records")
         if job.data.records is None:
             what_to_do = (

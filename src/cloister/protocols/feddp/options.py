@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from cloister.job import Facts, Job, NoiseOptions
 from cloister.job.noise_options import PlacementKind
+from cloister.job.persons import refuse_persons
 from cloister.job.refusals import check_fields, check_integer, refuse, show_value
 from cloister.privacy.units import Unit
 from cloister.protocol import SERVER
@@ -162,7 +163,7 @@ class FeddpOptions(NoiseOptions, frozen=True, tag=FEDDP):
 
     facts = Facts(
         budget="required",
-        units=(Unit.RECORD, Unit.CLIENT),
+        units=(Unit.RECORD, Unit.PERSON, Unit.CLIENT),
         data_keys=frozenset({SERVER, "records"}),
         section="section",
         clusters_most=CLUSTERS_MOST,
@@ -202,6 +203,7 @@ class FeddpOptions(NoiseOptions, frozen=True, tag=FEDDP):
 
     def _check_published(self, job: Job) -> None:
         given = 'with variant = "published"'
+        refuse_persons(job, given)
         if job.budget is not None and job.budget.unit is Unit.CLIENT and job.data.records is None:
             what_to_do = "How long a client's vectors may be must follow from public values (appendix G.5)."
             refuse(("data", "records"), f'be declared {given} and unit = "client"', "none", what_to_do)

@@ -190,14 +190,14 @@ def release_of(query: Query, slot: Slot, settings: GuidedSettings) -> Release:
 
     Privacy
     -------
-    Neighbours: one unit added or removed. Sensitivity: the query's. Event: the whole slot, since the numbers after the
-    query's are noise on zeros. Theorem: docs/proofs/synopsis.md; all rounds together cost what
-    `GuidedSettings.target` says.
+    Neighbours: one unit added or removed. Sensitivity: the query's, times the records of a unit
+    (docs/proofs/persons.md). Event: the whole slot, since the numbers after the query's are noise on zeros. Theorem:
+    docs/proofs/synopsis.md; all rounds together cost what `GuidedSettings.target` says.
     """
     return Release(
         name=query.name,
         mechanism=settings.placement.released_mechanism(settings.noise_in(slot)),
-        sensitivity=query.sensitivity,
+        sensitivity=query.sensitivity.times(settings.budget.most_records),
         entries=slot.length,
     )
 
@@ -208,7 +208,7 @@ def envelope_of(settings: GuidedSettings) -> Release:
     Privacy
     -------
     As `release_of`. Over all rounds a unit's vectors, one behind the other, are one integer vector of squared L2 norm
-    BUDGET_UNITS at most; the rounds are charged no more than this together.
+    BUDGET_UNITS at most, times the square of its records that count; the rounds are charged no more than this together.
     """
     return _capped(
         f"{settings.protocol}: all rounds together", settings, settings.target, sum(s.length for s in settings.slots)
@@ -221,10 +221,11 @@ def slot_event(slot: Slot, settings: GuidedSettings) -> Release:
 
 
 def _capped(name: str, settings: GuidedSettings, noise: Mechanism, entries: int) -> Release:
+    one = Sensitivity(l1=min(isqrt(entries * BUDGET_UNITS), BUDGET_UNITS), l2_squared=BUDGET_UNITS)
     return Release(
         name=name,
         mechanism=settings.placement.released_mechanism(noise),
-        sensitivity=Sensitivity(l1=min(isqrt(entries * BUDGET_UNITS), BUDGET_UNITS), l2_squared=BUDGET_UNITS),
+        sensitivity=one.times(settings.budget.most_records),
         entries=entries,
     )
 

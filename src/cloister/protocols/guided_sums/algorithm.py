@@ -20,7 +20,7 @@ from msgspec import Meta, Struct
 
 from cloister.columns import Scale
 from cloister.crypto import Stream
-from cloister.errors import LocalProtocolError
+from cloister.errors import ConfigError, LocalProtocolError
 from cloister.privacy.centre_noise import UNKNOWN
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteLaplace, Mechanism, Release
 from cloister.privacy.samplers import Sampler
@@ -90,6 +90,15 @@ class GuidedFinding:
     def is_nothing(self) -> bool:
         """Whether it is `find_nothing`'s."""
         return self.rounds == 0 and self.layout is None and self.scale is not None
+
+    def require_something(self) -> Self:
+        """Refuse what `find_nothing` returns: it is no result."""
+        if self.is_nothing:
+            raise ConfigError(
+                'bounds = "private" must come with more records, or a larger budget: those that there are do not show '
+                "where columns lie. Their number is paid for, and there is no result. Give bounds, or raise epsilon."
+            )
+        return self
 
 
 def find_nothing(settings: Any) -> GuidedFinding:

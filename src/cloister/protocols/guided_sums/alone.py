@@ -53,10 +53,10 @@ class LoneParty:
 
     @property
     def finding(self) -> GuidedFinding:
-        """The result, once there is one."""
+        """The result, once there is one; refused as for several parties, where there were too few records for one."""
         if self._finding is None:
             raise LocalProtocolError("the algorithm must have ended before anything is found; it has not.")
-        return self._finding
+        return self._finding.require_something()
 
     def handle(self, request: Message) -> Message:
         """Refuse: nobody has anything to ask."""

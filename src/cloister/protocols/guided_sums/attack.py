@@ -1,8 +1,8 @@
 """Attacks on guided sums: the synopsis, and FedDP-KMeans.
 
 Two made-up inputs differ by one unit of the first party: a record at the corner of the domain, or everything the party
-holds. All other records are harmless ones in the middle of the domain, enough for the algorithm to ask its queries
-rather than skip them.
+holds; or by a person with many records at several parties. All other records are harmless ones in the middle of the
+domain, enough for the algorithm to ask its queries rather than skip them.
 
 The adversary is a party; of one table, whoever sees the result. It knows every question, it is given every total, as if
 it led, and all records but one unit's. It subtracts what these add and looks for the rest, v, in noise: the most
@@ -13,7 +13,7 @@ run to run, which is why no fixed projection of the totals would do.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
@@ -31,12 +31,14 @@ from cloister.audit.attack import (
     make_identities,
     make_table,
 )
+from cloister.audit.persons import JoinedRecords, list_canaries, make_persons
 from cloister.crypto import Identity, Stream
 from cloister.errors import ConfigError
 from cloister.job import Job
 from cloister.privacy.accounting import Accountant
 from cloister.privacy.mechanisms import DiscreteLaplace
 from cloister.privacy.release import NoiseDuty
+from cloister.privacy.units import PersonBudget
 from cloister.protocol import Clustering, OwnInput
 from cloister.protocols.guided_sums.algorithm import GuidedSession, Pipeline
 from cloister.protocols.guided_sums.alone import LoneParty
@@ -80,7 +82,9 @@ def attack_sums(protocol: Clustering[GuidedSession[Any]], job: Job, agreed: Guid
 
 
 def choose_units(job: Job, settings: GuidedSettings) -> dict[str, FloatArray]:
-    """The rows of the unit that is there or not, by what they are."""
+    """The rows of the unit that is there or not, by what they are; of a person, those at each of its parties."""
+    if isinstance(settings.budget, PersonBudget):
+        return list_canaries(job)
     corner, outside = find_corner(job)[None, :], find_far_outside(job)[None, :]
     if not settings.client_level:
         return {
@@ -124,7 +128,7 @@ class GuidedSessions:
     protocol, job, agreed, identities
         What runs, and who takes part.
     rows
-        The unit, in the job's units: records that the first party holds on one input only.
+        The unit, in the job's units: records that the first party holds on one input only, or a person's parties.
     """
 
     def __init__(
@@ -138,23 +142,37 @@ class GuidedSessions:
         self.agreed = agreed
         self._protocol, self._identities = protocol, identities
         settings = agreed.agreement.settings
+        self._tables = self._make_tables(job, settings, rows)
+        without, present = (self._tables[side] for side in Neighbour)
+        held = [number for number, table in enumerate(present) if table is not without[number]]
+        self.unit = HiddenUnit(
+            settings=settings,
+            others=tuple(table for number, table in enumerate(present) if number not in held),
+            without=JoinedRecords(parts=[without[number] for number in held]),
+            present=JoinedRecords(parts=[present[number] for number in held]),
+        )
+
+    @staticmethod
+    def _make_tables(job: Job, settings: GuidedSettings, rows: FloatArray) -> Mapping[Neighbour, tuple[Records, ...]]:
+        """Return every party's records on either input; those that are the same are one object."""
+        if isinstance(settings.budget, PersonBudget):
+            return make_persons(job, rows, others=count_harmless(settings))
         harmless = make_harmless(job, settings)
-        self._others: list[Records] = [make_table(job, harmless) for _ in job.parties[1:]]
+        others = [make_table(job, harmless) for _ in job.parties[1:]]
         if settings.client_level:  # a party without records is one that is not there
             without: Records = ArrayRecords(np.zeros((0, job.dimensions)))
             present = make_table(job, rows)
         else:
             without = make_table(job, harmless)
             present = make_table(job, np.vstack([harmless, rows]))
-        self._first = {Neighbour.WITHOUT: without, Neighbour.WITH: present}
-        self.unit = HiddenUnit(settings=settings, others=tuple(self._others), without=without, present=present)
+        return {Neighbour.WITHOUT: (without, *others), Neighbour.WITH: (present, *others)}
 
     def run(self, side: Neighbour, runs: int, stream: Stream) -> IntArray:
         """Return what the second party makes of what a leader reads, one row per run."""
         roles = range(self.agreed.agreement.settings.parties + 1)
         samplers = [KeptNoise(stream.child("noise", role)) for role in roles]
         entropies = [stream.child("keys", role) for role in roles]
-        tables = [self._first[side], *self._others]
+        tables = list(self._tables[side])
         return np.array([self.run_once(tables, samplers, entropies) for _ in range(runs)])
 
     def run_once(self, tables: list[Records], samplers: list[KeptNoise], entropies: list[Stream]) -> IntArray:

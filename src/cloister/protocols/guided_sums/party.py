@@ -12,7 +12,7 @@ from cloister.aggregation import Introduction, Masks
 from cloister.aggregation.messages import Answered, OpenTotal, RestoreMasks
 from cloister.aggregation.seed_agreement import Ready
 from cloister.crypto import Stream, derive_key
-from cloister.errors import ConfigError, DivergedError, LocalProtocolError, RemoteProtocolError
+from cloister.errors import DivergedError, LocalProtocolError, RemoteProtocolError
 from cloister.privacy.release import NoiseDuty, release
 from cloister.protocol import Votes
 from cloister.protocols.guided_sums.agreement import Agreement, release_of
@@ -89,12 +89,7 @@ class GuidedParty:
                 "follow the protocol, or a message was changed on its way. What was released is paid for, and there is "
                 "no result. Find out who changed what before the job is run again."
             )
-        if self._result.is_nothing:
-            raise ConfigError(
-                'bounds = "private" must come with more records, or a larger budget: those that there are do not show '
-                "where columns lie. Their number is paid for, and there is no result. Give bounds, or raise epsilon."
-            )
-        return self._result
+        return self._result.require_something()
 
     @property
     def centres(self) -> FloatArray:

@@ -16,14 +16,16 @@ from cloister.privacy.placement import Aggregator, Owner, Placement
 from cloister.privacy.units import Budget, Unit
 
 BUDGET_UNITS = 2**56
-"""The budget in integer units: the most that the squared L2 norms of a unit's vectors may add up to over all rounds.
+"""The budget in integer units: the most that the squared L2 norms of one's vectors may add up to over all rounds.
+
+One is a record, or a client; a person is a few records, and its noise is so many times larger (docs/proofs/persons.md).
 
 Noise has one scale for the whole session; the size of contributions in a round is its weight in the budget. So
 whoever adds the noise need not know how the budget is split, which depends on values that were released before.
 """
 CLUSTERS_MOST, DIMENSIONS_MOST = 1000, 2000
-UNITS = (Unit.RECORD, Unit.CLIENT)
-"""What a vector is bounded for: a record's part of it, or all of it."""
+UNITS = (Unit.RECORD, Unit.PERSON, Unit.CLIENT)
+"""What a vector is bounded for: the part of one record, or of a person's few; or all of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,11 +127,13 @@ class GuidedSettings(ABC):
 
         Privacy
         -------
-        Neighbours: one unit added or removed. Over all rounds a unit's integer vectors have squared L2 norms that add
-        up to at most P = ``BUDGET_UNITS``, so all releases together are rho-zCDP with rho = P / 2 sigma^2, which is
+        Neighbours: one unit added or removed. Over all rounds the integer vectors of a record, or a client, have
+        squared L2 norms that add up to at most P = ``BUDGET_UNITS``; those of a unit of m records to m^2 P
+        (docs/proofs/persons.md). So all releases together are rho-zCDP with rho = m^2 P / 2 sigma^2, which is
         what the budget converts to (docs/proofs/synopsis.md).
         """
-        return DiscreteGaussian(sigma=sqrt(BUDGET_UNITS / (2 * rho_for(self.budget))) * SLACK)
+        sigma = self.budget.most_records * sqrt(BUDGET_UNITS / (2 * rho_for(self.budget)))
+        return DiscreteGaussian(sigma=sigma * SLACK)
 
     @cached_property
     def noise_std(self) -> float:

@@ -1,8 +1,9 @@
 """Attacks on Lloyd's rounds with noise.
 
-Two made-up inputs differ by one record of the first party. The adversary reads the noisy totals of every round and
-subtracts any noise that it added itself and what all other records add, since it knows them and all centres. What
-is left is noise and maybe one record's part v, on which it computes the likelihood ratio (Neyman and Pearson).
+Two made-up inputs differ by one record of the first party, or by one person. The adversary reads the noisy totals of
+every round and subtracts any noise that it added itself and what all other records add, since it knows them and all
+centres. What is left is noise and maybe one unit's part v, on which it computes the likelihood ratio (Neyman and
+Pearson).
 
 The first centres are fixed and known to it: they are public and do not depend on records, so a claim must hold for all
 of them. If each record joins its nearest centre, every party holds one harmless record in the middle of the domain.
@@ -10,7 +11,7 @@ of them. If each record joins its nearest centre, every party holds one harmless
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -27,8 +28,8 @@ from cloister.audit.attack import (
     make_identities,
     make_table,
 )
+from cloister.audit.persons import JoinedRecords, list_canaries, make_persons
 from cloister.crypto import Stream
-from cloister.data import Table
 from cloister.errors import AbsentError, InfeasibleError
 from cloister.job import Job
 from cloister.kmeans import DistanceConstrained
@@ -36,37 +37,56 @@ from cloister.privacy.accounting import Accountant
 from cloister.privacy.mechanisms import DiscreteLaplace
 from cloister.privacy.placement import Aggregator
 from cloister.privacy.release import NoiseDuty
+from cloister.privacy.units import PersonBudget
 from cloister.protocol import OwnInput, Roles
 from cloister.protocols.multiparty_lloyd.agreement import Agreement, LloydSession
 from cloister.protocols.multiparty_lloyd.party import LloydParty
 from cloister.protocols.multiparty_lloyd.rules import Last
-from cloister.records import FloatArray, IntArray
+from cloister.records import FloatArray, IntArray, Records
 from cloister.roles import Seat
 from cloister.runtime import run_local
 
+_PERSONS = 8  # besides the canary, at each party
 _FRACTION = 2.0**20  # scores are passed on as integers, in units of 1 / 2^20
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Neighbours:
-    """Two inputs that differ by one record of the first party, in the job's units."""
+    """Two inputs that differ by one record of the first party, or by one person: every party's records on each."""
 
     name: str
-    rows: FloatArray
-    record: FloatArray
-    others: tuple[FloatArray, ...]
+    tables: Mapping[Neighbour, tuple[Records, ...]]
+
+    @classmethod
+    def of_record(
+        cls, name: str, job: Job, *, rows: FloatArray, record: FloatArray, others: Sequence[FloatArray]
+    ) -> Neighbours:
+        """Return inputs that differ by a record of the first party; all in the job's units."""
+        same = [make_table(job, table) for table in others]
+        without, present = make_table(job, rows), make_table(job, np.vstack([rows, record]))
+        return cls(name=name, tables={Neighbour.WITHOUT: (without, *same), Neighbour.WITH: (present, *same)})
 
 
 def make_harmless(job: Job, agreement: Agreement) -> tuple[FloatArray, list[Neighbours]]:
-    """Return first centres, and inputs in which every party holds one record in the middle, and one perhaps another."""
+    """Return first centres, and inputs in which every party holds one record in the middle, and one perhaps another.
+
+    For persons, in which every party holds a few of them, and some a canary.
+    """
+    start = agreement.draw_start(Stream.from_seed(0, "audit", "start"))
+    if isinstance(job.budget, PersonBudget):
+        return start, [
+            Neighbours(name=name, tables=make_persons(job, rows, others=_PERSONS))
+            for name, rows in list_canaries(job).items()
+        ]
     middle = find_middle(job)[None, :]
     records = {
         "one more record, at a corner of the domain": find_corner(job),
         "one more record, far outside the domain": find_far_outside(job),
     }
     others = (middle,) * (agreement.parties - 1)
-    start = agreement.draw_start(Stream.from_seed(0, "audit", "start"))
-    return start, [Neighbours(name=name, rows=middle, record=row, others=others) for name, row in records.items()]
+    return start, [
+        Neighbours.of_record(name, job, rows=middle, record=row, others=others) for name, row in records.items()
+    ]
 
 
 def attack_rounds(
@@ -120,20 +140,22 @@ class LloydSessions:
         self._roles, self._agreed = roles, agreed
         self._agreement, self._plan = agreed.agreement, agreed.agreement.noise
         self._identities = make_identities(job)
-        self._others = [make_table(job, rows) for rows in inputs.others]
-        self._first = {
-            Neighbour.WITHOUT: make_table(job, inputs.rows),
-            Neighbour.WITH: make_table(job, np.vstack([inputs.rows, inputs.record])),
+        self._tables = inputs.tables
+        without, present = (inputs.tables[side] for side in Neighbour)
+        held = [number for number, table in enumerate(present) if table is not without[number]]
+        self._others = [table for number, table in enumerate(present) if number not in held]
+        self._held = {
+            side: JoinedRecords(parts=[tables[number] for number in held]) for side, tables in inputs.tables.items()
         }
 
     def run(self, side: Neighbour, runs: int, stream: Stream) -> IntArray:
         """Return what the second party makes of what it reads, one row per run."""
         samplers = [KeptNoise(stream.child("noise", role)) for role in range(self._agreement.parties + 1)]
         entropies = [stream.child("keys", role) for role in range(self._agreement.parties + 1)]
-        tables = [self._first[side], *self._others]
+        tables = list(self._tables[side])
         return np.array([self._run_once(tables, samplers, entropies) for _ in range(runs)])
 
-    def _run_once(self, tables: list[Table], samplers: list[KeptNoise], entropies: list[Stream]) -> IntArray:
+    def _run_once(self, tables: list[Records], samplers: list[KeptNoise], entropies: list[Stream]) -> IntArray:
         session = entropies[0].bytes(16)
         own = [sampler.start() for sampler in samplers][ADVERSARY]
         duties = [NoiseDuty(charger=Accountant(self._plan.budget), sampler=sampler) for sampler in samplers]
@@ -170,7 +192,7 @@ class LloydSessions:
         last: Last = None
         for round_, total in enumerate(totals, start=1):
             with suppress(InfeasibleError):  # on the other input only
-                first = {side: self._contribute(table, centres, round_, last) for side, table in self._first.items()}
+                first = {side: self._contribute(table, centres, round_, last) for side, table in self._held.items()}
                 rest = total - first[Neighbour.WITHOUT]
                 for table in self._others:
                     rest -= self._contribute(table, centres, round_, last)
@@ -182,7 +204,7 @@ class LloydSessions:
             last = total
         return np.concatenate([[round(score * _FRACTION), len(totals)], left.ravel()])
 
-    def _contribute(self, table: Table, centres: FloatArray, round_: int, last: Last) -> IntArray:
+    def _contribute(self, table: Records, centres: FloatArray, round_: int, last: Last) -> IntArray:
         return self._agreement.rule.contribute(table, centres, round_, self._agreed.assignment, last)
 
     def _weigh(self, rest: IntArray, part: IntArray, round_: int) -> float:

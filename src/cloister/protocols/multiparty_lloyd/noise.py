@@ -52,8 +52,9 @@ class NoisePlan:
 
     Privacy
     -------
-    Neighbours: one record added to or removed from one party. Sensitivity: ``rule.sensitivity_of``. Event:
-    adaptive releases of :meth:`release_of`, whose mechanism is the noise that the receiver does not know.
+    Neighbours: one record added to or removed from one party, or one person. Sensitivity: ``rule.sensitivity_of``,
+    times the records of a person that count (docs/proofs/persons.md). Event: adaptive releases of :meth:`release_of`,
+    whose mechanism is the noise that the receiver does not know.
     Theorem: composition of zCDP or of pure epsilon (docs/proofs/accounting.md); docs/proofs/mask-noise-average.md,
     docs/proofs/fastlloyd.md. Void with a ``flaw``.
     """
@@ -80,7 +81,7 @@ class NoisePlan:
         return Release(
             name=f"round {round_}: {self.rule.released} of {self.clusters} clusters",
             mechanism=self.placement.released_mechanism(self.target_of(round_)),
-            sensitivity=self.rule.sensitivity_of(round_),
+            sensitivity=self.rule.sensitivity_of(round_).times(self.budget.most_records),
             entries=self.clusters * self.rule.width,
         )
 
@@ -134,7 +135,11 @@ class NoisePlan:
 
 
 def calibrate_rounds(budget: Budget, sensitivity: Sensitivity, *, kind: NoiseKind, iterations: int) -> Target:
-    """Return the least noise with which all rounds, of one sensitivity, fit the budget, rounded up for all to agree."""
+    """Return the least noise with which all rounds fit the budget, rounded up for all to agree.
+
+    All have the sensitivity of one record, of which a unit may have several (docs/proofs/persons.md).
+    """
+    sensitivity = sensitivity.times(budget.most_records)
     if kind == "gaussian":
         return DiscreteGaussian(sigma=round_for_all(calibrate_gaussian(budget, sensitivity.l2_squared, iterations)))
     scale = calibrate_laplace(budget, sensitivity, iterations)

@@ -18,6 +18,7 @@ from cloister.job.noise_options import (
 )
 from cloister.job.refusals import KeyPath, refuse, show_value
 from cloister.kmeans import assignment as assignments
+from cloister.privacy.units import Unit
 from cloister.protocols.multiparty_lloyd.agreement import Initialisation, StartBy
 from cloister.protocols.multiparty_lloyd.noise import NoiseKind
 
@@ -263,7 +264,7 @@ class MaskNoiseAverageOptions(NoisyOptions, frozen=True, tag="mask-noise-average
         A bound on a record's length in unit scaling: longer records are shortened to it, and the noise shrinks with it.
     """
 
-    facts = Facts(budget="required", noise_on_grid=True)
+    facts = Facts(budget="required", units=(Unit.RECORD, Unit.PERSON), noise_on_grid=True)
     iterations: Rounds = 10
     norm_bound: Annotated[float, Meta(gt=0)] | None = None
 

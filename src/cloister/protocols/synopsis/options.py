@@ -19,7 +19,7 @@ class SynopsisOptions(NoiseOptions, frozen=True, tag=SYNOPSIS):
 
     facts = Facts(
         budget="required",
-        units=(Unit.RECORD, Unit.CLIENT),
+        units=(Unit.RECORD, Unit.PERSON, Unit.CLIENT),
         data_keys=frozenset({"records"}),
         chooses_k=True,
         spread=True,

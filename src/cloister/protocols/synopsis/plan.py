@@ -28,7 +28,7 @@ from cloister.kmeans.lloyd import weighted_kmeans
 from cloister.privacy.costs import epsilon_of_rho
 from cloister.privacy.placement import Aggregator
 from cloister.privacy.simulation_sampler import SimulationSampler
-from cloister.privacy.units import EPSILON_MOST, Budget, LeakageTable
+from cloister.privacy.units import EPSILON_MOST, LeakageTable
 from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession, Rehearsal, rehearse
 from cloister.protocols.guided_sums.plan import compare_sums, place_sums
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS
@@ -119,11 +119,11 @@ class Scaling:
         whole = self.settings
         clients = min(whole.parties, CLIENTS_MOST)
         part = clients / whole.parties if whole.client_level else self.tried / self.records
-        rho = BUDGET_UNITS / (2.0 * (whole.noise_std * part) ** 2)
+        rho = BUDGET_UNITS / (2.0 * (whole.noise_std * part / whole.budget.most_records) ** 2)
         epsilon = min(epsilon_of_rho(rho, whole.budget.delta), EPSILON_MOST)  # where noise is negligible
         small = replace(
             whole,
-            budget=Budget(epsilon=epsilon, delta=whole.budget.delta, unit=whole.budget.unit),
+            budget=replace(whole.budget, epsilon=epsilon),
             placement=Aggregator(),
             parties=clients,
             records=None if whole.records is None else self.tried,
@@ -251,6 +251,7 @@ class Forecaster:
             smallest_cluster=None if seen is None or seen.hidden else round(seen.size * scale),
             smallest_without_privacy=None if without is None or without.hidden else round(without.size * scale),
             looked_for_smallest=seen is not None,
+            counted=settings.budget.counted,
         )
 
     def _find_reference(self, family: Family, draw: int, tried: int) -> Reference:
@@ -304,7 +305,9 @@ class Forecaster:
 def _name_case(scaling: Scaling) -> str:
     """Return the name of a case in progress messages."""
     settings = scaling.settings
-    size = f"{settings.parties:,} parties" if settings.client_level else f"{scaling.records:,} records"
+    size = (
+        f"{settings.parties:,} parties" if settings.client_level else f"{scaling.records:,} {settings.budget.counted}"
+    )
     return f"epsilon {settings.budget.epsilon:g}, {size}"
 
 
@@ -381,12 +384,14 @@ def list_signals(settings: SpreadSettings, request: PlanRequest) -> list[str]:
 
 def _note_records(settings: Settings, request: PlanRequest) -> str:
     """Where the number of records comes from."""
+    counted = settings.budget.counted
     if settings.records is not None:
-        return f"The job declares {settings.records:,} records public: their number is not hidden and costs no budget."
-    if request.guessed:
         return (
-            f"{request.records:,} records are your guess, not read from a table; the run itself counts them with noise."
+            f"The job declares {settings.records:,} {counted} public: their number is not hidden and costs no budget."
         )
+    if request.guessed:
+        said = f"{request.records:,} {counted} are your guess, not read from a table"
+        return f"{said}; the run itself counts them with noise."
     if settings.client_level:
         each = request.sizes[0].records // request.sizes[0].parties
         return (
@@ -394,8 +399,8 @@ def _note_records(settings: Settings, request: PlanRequest) -> str:
             "--records N if you can guess from public facts how many the job's parties have together."
         )
     return (
-        "The number of records is private and no table is read, so a few numbers are tried. Use --records N "
-        "if you can guess it from public facts. Ten times the records are about as good as ten times the epsilon."
+        f"The number of {counted} is private and no table is read, so a few numbers are tried. Use --records N "
+        f"if you can guess it from public facts. Ten times the {counted} are about as good as ten times the epsilon."
     )
 
 
@@ -432,10 +437,10 @@ def _advise_records(settings: Settings, own: Sequence[Case]) -> str:
     enough = [case for case in own if is_enough(settings, case)]
     if not enough:
         return (
-            f"At epsilon = {own[0].epsilon:g} none of these numbers of records is enough {describe_goal(settings)}: "
-            "try a larger epsilon, fewer clusters or narrower bounds."
+            f"At epsilon = {own[0].epsilon:g} none of these numbers of {own[0].counted} is enough "
+            f"{describe_goal(settings)}: try a larger epsilon, fewer clusters or narrower bounds."
         )
     case = enough[0]
-    said = f"{case.records:,} records are enough {describe_goal(settings)}. {describe_case(case)}"
+    said = f"{case.records:,} {case.counted} are enough {describe_goal(settings)}. {describe_case(case)}"
     fewer = [other for other in own if other.records < case.records]
     return said + (f" With {fewer[-1].records:,}, {describe_loss(fewer[-1])}." if fewer else "")

@@ -101,6 +101,7 @@ class Forecaster:
             smallest_cluster=None if seen is None or seen.hidden else round(seen.size * scale),
             smallest_without_privacy=None if without is None or without.hidden else round(without.size * scale),
             looked_for_smallest=seen is not None,
+            counted="records" if whole.budget is None else whole.budget.counted,
         )
 
     def compare_exactly(self) -> tuple[FamilyLoss, ...]:

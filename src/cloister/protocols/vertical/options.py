@@ -31,6 +31,7 @@ from cloister.job.refusals import (
     suggest,
 )
 from cloister.numeric import FixedPoint
+from cloister.privacy.units import Unit
 from cloister.protocols.vertical.agreement import Model
 from cloister.protocols.vertical.settings import (
     BITS_LEAST,
@@ -79,6 +80,7 @@ class VerticalOptions(Options, frozen=True, tag=VERTICAL):
     facts = Facts(
         split="columns",
         budget="optional",
+        units=(Unit.RECORD, Unit.PERSON),
         data_keys=frozenset({"records", "id", *_FORM_KEYS, "aligned"}),
         alignment="intersection",
         clusters_least=2,

@@ -189,7 +189,8 @@ class Settings:
             )
         if self.budget is not None:
             what_to_do = "Set unit to record: a party holds columns here, not records of its own."
-            require(self.budget.unit is Unit.RECORD, "unit", '"record"', self.budget.unit.value, what_to_do)
+            one = self.budget.unit is not Unit.CLIENT and self.budget.most_records == 1
+            require(one, "unit", '"record", or "person" with one record each', self.budget.unit.value, what_to_do)
             self.rho  # noqa: B018 (raises now if delta is 0)
 
     @cached_property
