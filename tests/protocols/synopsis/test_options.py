@@ -184,7 +184,7 @@ def test_a_job_made_in_python_must_write_its_delta() -> None:
 
 def test_too_many_columns_are_refused() -> None:
     columns = tuple(Column(name=f"x{i}", low=0, high=1) for i in range(2001))
-    with pytest.raises(ConfigError, match="columns must be at most 2000 with the protocol synopsis; got 2001"):
+    with pytest.raises(ConfigError, match="must have at most 2000 coordinates with the protocol synopsis; got 2001"):
         dataclasses.replace(parse_job(SHORTEST), columns=columns)
 
 
