@@ -4,7 +4,7 @@ import pytest
 
 from cloister.errors import BudgetError
 from cloister.privacy.accounting import Accountant
-from cloister.privacy.books import Books, Prepayment, RhoPrepayment
+from cloister.privacy.books import Books, Prepayment, RhoPrepayment, prepay
 from cloister.privacy.mechanisms import DiscreteGaussian, Release
 from cloister.privacy.units import Budget, Sensitivity
 
@@ -83,3 +83,18 @@ def test_a_refusal_of_the_ledger_reaches_the_caller():
     books = Books(party="a", accountant=Accountant(BUDGET), ledger=Recorder(BudgetError("the cap")))
     with pytest.raises(BudgetError, match="the cap"):
         books.charge(round_of(1))
+
+
+@pytest.mark.parametrize("has_paid", [True, False])
+def test_a_resumed_session_has_paid_or_pays_now(has_paid):
+    class Resumed(Recorder):
+        def resume(self, releases, *, has_journal):
+            assert has_journal
+            return has_paid
+
+        def charge_all(self, releases):
+            self.charged += releases
+
+    books = Books(party="a", accountant=Accountant(BUDGET), ledger=Resumed())
+    prepay([books], [round_of(4)], resumed=True)
+    assert books.ledger.charged == ([] if has_paid else [round_of(4)])

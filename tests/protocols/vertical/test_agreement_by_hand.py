@@ -110,3 +110,12 @@ def test_bytes_of_uploads_and_answers(name, records):
     assert len(agreement.queries) == settings.rounds_made + (settings.start == "synopsis")
     rows = np.concatenate([np.arange(records)[agreement.records_of(block)] for block in range(agreement.blocks)])
     assert np.array_equal(rows, np.arange(records))
+
+
+def test_blocks_are_dealt_out_to_uploads_in_order(monkeypatch):
+    agreement = make_case("two clusters", records=20_000).agreement
+    monkeypatch.setattr("cloister.protocols.vertical.agreement._UPLOAD_BYTES", 3 * agreement._block_bytes + 1)
+    parts = [agreement.blocks_of(upload) for upload in range(agreement.uploads)]
+    assert [len(part) for part in parts[:-1]] == [3] * (len(parts) - 1)
+    assert len(parts) == math.ceil(agreement.blocks / 3) > 1
+    assert [block for part in parts for block in part] == list(range(agreement.blocks))
