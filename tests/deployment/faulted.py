@@ -309,7 +309,7 @@ class FaultedRun:
         self.struck.append("twin")
         while second.exitcode is None:
             await asyncio.sleep(0.02)
-        allowed = {JOURNAL} if first.exitcode is None else {DONE, JOURNAL, CONSENT, MISSING, CONFIG}
+        allowed = {JOURNAL, CONSENT} if first.exitcode is None else {DONE, JOURNAL, CONSENT, MISSING, CONFIG}
         assert second.exitcode in allowed, f"a second {role} ended with {second.exitcode}"
 
     async def _strangers(self, role, link, rng):
