@@ -309,7 +309,7 @@ class FaultedRun:
         self.struck.append("twin")
         while second.exitcode is None:
             await asyncio.sleep(0.02)
-        allowed = {JOURNAL} if first.exitcode is None else {DONE, JOURNAL, CONSENT, MISSING, CONFIG}
+        allowed = {JOURNAL, CONSENT} if first.exitcode is None else {DONE, JOURNAL, CONSENT, MISSING, CONFIG}
         assert second.exitcode in allowed, f"a second {role} ended with {second.exitcode}"
 
     async def _strangers(self, role, link, rng):
@@ -339,7 +339,7 @@ def check(run: FaultedRun, due) -> None:
     fatal, said = run.plan.is_fatal, {name: run.processes.read_errors(name)[-1500:] for name in last}
     allowed = {DONE, -signal.SIGKILL, KILLED}
     if fatal:
-        allowed |= {MISSING, REFUSED, STOPPED}
+        allowed |= {MISSING, REFUSED, STOPPED, CONSENT}  # the last: it was killed while it wiped its journals
     if "twin" in run.struck:  # the second one may be at work when the first, which was killed, is started again
         allowed |= {JOURNAL, CONSENT}
     if "disk full" in run.struck:

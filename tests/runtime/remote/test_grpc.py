@@ -104,6 +104,28 @@ def test_a_run_over_tls():
     assert run(main()) == 5 * 6
 
 
+def test_a_stream_that_has_ended_is_lost_whoever_writes_to_it():
+    """gRPC has an error of its own for that, which is none of ours: a party took it for its own, and left the run."""
+
+    async def main():
+        async def serve(stream):
+            await stream.read()
+
+        server = GrpcServer(make_tls("coordinator"), serve, calls_most=3)
+        port = await server.start("127.0.0.1:0")
+        stream = await connect(f"127.0.0.1:{port}", make_tls("north"))
+        await stream.write(b"\0")
+        with pytest.raises(LostError):
+            await stream.read()
+        for _ in range(3):
+            with pytest.raises(LostError):
+                await stream.write(b"\0")
+        await stream.close()
+        await server.stop()
+
+    run(main())
+
+
 def test_who_has_no_certificate_that_is_trusted_does_not_get_as_far_as_a_greeting():
     async def main():
         hub, served = make_hub(), []

@@ -145,7 +145,7 @@ async def _guard(call: Awaitable[Any]) -> Any:
 
     try:
         return await call
-    except (grpc.RpcError, grpc.aio.UsageError, grpc.aio.InternalError):
+    except (grpc.RpcError, grpc.aio.UsageError, grpc.aio.InternalError, asyncio.InvalidStateError):
         raise LostError from None
     except asyncio.CancelledError:
         task = asyncio.current_task()

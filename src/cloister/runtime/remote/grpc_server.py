@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -39,7 +40,7 @@ class _ServerStream:
 
         try:
             return await call
-        except (grpc.RpcError, grpc.aio.UsageError, grpc.aio.InternalError):
+        except (grpc.RpcError, grpc.aio.UsageError, grpc.aio.InternalError, asyncio.InvalidStateError):
             raise LostError from None
 
 
