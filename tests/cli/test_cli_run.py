@@ -25,7 +25,12 @@ def test_a_run_leaves_a_report_and_a_folder(invoke: Invoke, job_file: Path) -> N
     done = invoke("run", job_file, "--seed", 7)
     assert done.exit_code == 0, done.output
     result = read_result("result-small")
-    assert sorted(path.name for path in Path("result-small").iterdir()) == ["centres.npz", "picture.png", "result.json"]
+    assert sorted(path.name for path in Path("result-small").iterdir()) == [
+        "centres.csv",
+        "centres.npz",
+        "picture.png",
+        "result.json",
+    ]
     assert (result.name, result.protocol, result.rounds) == ("small", "masked-sum-count", 4)
     assert sorted(round(age, -1) for age in result.centres[:, 0]) == [30, 70]
     assert result.evaluation is not None

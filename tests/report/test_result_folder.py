@@ -77,9 +77,14 @@ def test_what_is_written_is_read(result: Result, tmp_path_factory: pytest.TempPa
     assert as_values(read_result(folder)) == as_values(result)
 
 
-def test_the_folder_holds_two_files_that_others_can_read(tmp_path: Path) -> None:
+def test_the_folder_holds_files_that_others_can_read(tmp_path: Path) -> None:
     folder = write_result(make_result(), tmp_path / "deep" / "r", picture=b"png")
-    assert sorted(path.name for path in folder.iterdir()) == ["centres.npz", "picture.png", "result.json"]
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "centres.csv",
+        "centres.npz",
+        "picture.png",
+        "result.json",
+    ]
     document = json.loads((folder / "result.json").read_text())
     assert (document["schema"], document["k"], document["columns"][0]["name"]) == (2, 4, "age")
     with np.load(folder / "centres.npz") as arrays_:
