@@ -28,6 +28,7 @@ def test_a_run_leaves_a_report_and_a_folder(invoke: Invoke, job_file: Path) -> N
     assert sorted(path.name for path in Path("result-small").iterdir()) == [
         "centres.csv",
         "centres.npz",
+        "job.toml",
         "picture.png",
         "result.json",
     ]
