@@ -245,7 +245,7 @@ def test_any_shape_fits_the_width(k: int, d: int) -> None:
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 100
     assert len(text.splitlines()) < 600
     if max(k, d) > 40:
-        assert "see centres.npz" in text
+        assert "see centres.csv" in text
 
 
 def test_names_are_printed_as_they_are() -> None:
