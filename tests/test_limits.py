@@ -22,6 +22,7 @@ from cloister.privacy.units import Budget, Sensitivity, Unit
 from cloister.protocols.align.terms import Mode, NormalForm
 from cloister.protocols.align.terms import Terms as Aligned
 from cloister.protocols.multiparty_lloyd.agreement import Agreement
+from cloister.protocols.serverless.terms import JointNoise
 from cloister.protocols.serverless.terms import Terms as Sum
 from cloister.protocols.synopsis.settings import Knobs, Settings
 from tests.aggregation.sums import make_terms
@@ -288,6 +289,25 @@ def test_what_follows_from_the_terms_of_a_ring():
     assert Sum(**TWO | {"length": largest}).backlog_max == 1
     with pytest.raises(ConfigError, match="one round's sum must fit"):
         Sum(**TWO | {"length": largest + 1})
+
+
+@pytest.mark.parametrize("parties", [2, 40])
+def test_what_joint_noise_takes_fits_a_message_to_the_byte(parties, monkeypatch):
+    given = {
+        "directory": tuple(bytes([i]) for i in range(parties)),
+        "members_min": parties,
+        "joint": JointNoise(scale=8.0),
+    }
+    terms = Sum(**TWO | given | {"length": 500})
+    plan = terms.plan_noise(parties)
+    opened = (parties - 1) * (max(plan.opening_bytes) + 16 + 8) + terms.vector_box_bytes
+    assert (opened > plan.dealt_bytes) == (parties == 40)
+    needed = max(plan.dealt_bytes, opened) + 4096
+    monkeypatch.setattr("cloister.protocols.serverless.terms.DEFAULT_LIMIT_BYTES", needed)
+    Sum(**TWO | given | {"length": 500})
+    monkeypatch.setattr("cloister.protocols.serverless.terms.DEFAULT_LIMIT_BYTES", needed - 1)
+    with pytest.raises(ConfigError, match="what is dealt and opened"):
+        Sum(**TWO | given | {"length": 500})
 
 
 def test_parts_of_an_alignment():

@@ -38,7 +38,7 @@ class Recorder:
 
     def __init__(self, out: Path, *, stop: float) -> None:
         self._out, self._stop = out, stop
-        self._done = {line["test"] for line in read_lines(out)}
+        self._done = {line["test"] for line in read_lines(out) if line["passed"]}
         self._reports: list[tuple[AuditReport, float]] = []
         self._commit = describe_commit()
         real = harness.audit

@@ -138,7 +138,7 @@ def test_a_true_record_is_proved_in_every_point(run):
     verification = run.verify()
     assert verification.holds
     assert set(outcomes(verification).values()) == {"proved"}
-    assert len(verification.checks) == 14
+    assert len(verification.checks) == 15
 
 
 def test_what_is_not_here_is_not_claimed(run):

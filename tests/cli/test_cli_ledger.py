@@ -85,7 +85,7 @@ class TestShow:
         shown = " ".join(invoke("ledger", "show", path).stdout.split())
         assert f"Spent: epsilon {format_epsilon(epsilon_of_rho(9.0, 1e-6))} (rho 9)" in shown
         assert "Above epsilon 10 no protection is claimed." in shown
-        assert "protection" not in invoke("ledger", "show", path, "--delta", "0").stdout
+        assert "no protection is claimed" not in invoke("ledger", "show", path, "--delta", "0").stdout
         assert "no bound holds for one record at delta 0" in invoke("ledger", "show", path, "--delta", "0").stdout
 
     def test_checks_a_noted_head(self, invoke: Invoke, path: Path) -> None:

@@ -45,7 +45,7 @@ def test_a_file_is_written_whole_and_not_replaced_unasked(invoke: Invoke, result
 
 
 @pytest.mark.parametrize(
-    ("rows", "exit_code"), [("CANARY,23,30,117\n", 3), ("4711.25,23,30\n", 3), ("4711.25,nan,30,1\n", 3), ("", 3)]
+    ("rows", "exit_code"), [("CANARY,23,30,117\n", 3), ("4711.25,23,30\n", 3), ("4711.25,x,30,1\n", 3), ("", 3)]
 )
 def test_bad_tables_leave_nothing_and_show_nothing(
     rows: str, exit_code: int, invoke: Invoke, result_folder: Path, tmp_path: Path

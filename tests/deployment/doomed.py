@@ -136,7 +136,7 @@ def watch_messages(told, step, begun):
     def reach(message):
         if not isinstance(message, messages.Status):  # they come by the clock
             if not places:
-                begun.touch()
+                begun.write_bytes(b"")  # past the faults of the disk
             places.append(message)
             if len(places) == step:
                 die()

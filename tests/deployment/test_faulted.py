@@ -10,7 +10,7 @@ from tests.deployment.faulted import EVERY_STEP_OF, FaultedRuns, Plan
 from tests.privacy.ledger.faults import find_vfs
 
 pytestmark = pytest.mark.skipif(find_vfs() is None, reason="needs SQLite as a shared library")
-_TOGETHER = 5
+_TOGETHER = 8
 SEEDS = (*range(19), 72)
 """In the last one the coordinator is stopped while it says farewell."""
 
@@ -48,7 +48,7 @@ def test_mutants_are_noticed(runs, mutant, monkeypatch):
     steps, _, _ = asyncio.run(runs.measure(EVERY_STEP_OF))
 
     def call(kind, number, *seed):
-        plan = Plan(deadline_s=12)
+        plan = Plan(deadline_s=8)
         plan.dooms["north"].append((kind, number + steps["north"]["disk"] * (number < 0), *seed))
         return lambda runs: runs.run_plan(EVERY_STEP_OF, plan, Random(1))
 

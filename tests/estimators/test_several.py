@@ -45,10 +45,10 @@ def test_a_whole_party_can_be_the_unit():
 
 
 def test_exact_sums_find_what_one_joint_table_finds():
-    fitted = SecureKMeans(3, bounds=[(0, 10), (0, 10)], max_iter=50).fit(TABLES)  # columns on one scale
-    joint = Lloyd(3, init=fitted.cluster_centers_, n_init=1).fit(TABLE)  # goes on from there: next to nothing is left
-    found = ((TABLE - fitted.cluster_centers_[fitted.predict(TABLE)]) ** 2).sum()
-    assert found == pytest.approx(joint.inertia_, rel=0.02)
+    start, bounds = [[1.0, 1.0], [6.0, 1.0], [6.0, 4.0]], [(0, 10), (0, 10)]  # on one scale, as scikit-learn has it
+    fitted = SecureKMeans(3, bounds=bounds, init=start).fit(TABLES)
+    joint = Lloyd(3, init=start, n_init=1).fit(TABLE)
+    assert np.abs(fitted.cluster_centers_ - joint.cluster_centers_).max() < 1e-3
     assert fitted.privacy_card_ is None
     assert fitted.__sklearn_tags__().non_deterministic
     assert "the coordinator" in {row.role for row in fitted.result_.leakage}
@@ -75,6 +75,23 @@ def test_one_table_is_for_another_estimator(kind):
         kind(3, bounds=BOUNDS).fit(TABLE)
     with pytest.raises(ConfigError, match=r"two tables or more; got 1. One alone: cloister\.KMeans"):
         kind(3, bounds=BOUNDS).fit([TABLE])
+
+
+def test_exact_sums_keep_the_best_of_several_starts(monkeypatch):
+    scores = []
+    score = SecureKMeans.score
+    monkeypatch.setattr(SecureKMeans, "score", lambda self, X: scores.append(score(self, X)) or scores[-1])
+    fitted = SecureKMeans(3, bounds=BOUNDS, n_init=4, max_iter=5).fit(TABLES)
+    assert len(scores) == 4
+    assert score(fitted, TABLE) == pytest.approx(max(scores))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"), [({"n_init": 0}, "n_init must be at least 1"), ({"init": "k-means++"}, "init must be")]
+)
+def test_starts_that_nobody_can_make_are_refused(options, message):
+    with pytest.raises(ConfigError, match=message):
+        SecureKMeans(3, bounds=BOUNDS, **options).fit(TABLES)
 
 
 @pytest.mark.parametrize("kind", [SecureKMeans, VerticalKMeans])

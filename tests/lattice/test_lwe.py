@@ -124,8 +124,9 @@ def test_switching_rounds_to_the_nearest(bits, seed):
 
 def test_wrong_batches_are_refused():
     batch = ANSWERS.batch
-    with pytest.raises(ConfigError, match="one of 4"):
-        replace(batch, mask_of=batch.mask_of + 1)
+    for wrong in ({"mask_of": batch.mask_of + 1}, {"mask_of": batch.mask_of - 1}, {"secret_of": batch.secret_of - 1}):
+        with pytest.raises(ConfigError, match="one of 4"):
+            replace(batch, **wrong)
     with pytest.raises(ConfigError, match="mask and a secret"):
         replace(batch, secret_of=batch.secret_of[1:])
     with pytest.raises(ConfigError, match="masks must be uint32"):

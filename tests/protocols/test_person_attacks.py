@@ -41,14 +41,14 @@ def _rehearse_roughly(monkeypatch):
     monkeypatch.setattr(postprocessing, "_SHRINK_STEPS", 2)
 
 
-def make_job(protocol="synopsis", *, records=1, parties=1, **options):
+def make_job(protocol="synopsis", *, records=1, parties=1, scale="bounds", **options):
     return Job(
         name="audited",
         k=1,
         columns=(Column(name="x", low=0, high=10),),
         parties=(JobParty(name="a"), JobParty(name="b")),
         protocol=make_options(protocol, **OPTIONS[protocol] | options),
-        data=DataOptions(person="who", person_records=records, person_parties=parties),
+        data=DataOptions(person="who", person_records=records, person_parties=parties, scale=scale),
         budget=Budget(epsilon=8.0, delta=1e-6, unit="person"),
     )
 
@@ -70,6 +70,12 @@ def test_a_sound_job_is_not_refuted(protocol, canary, records, parties, monkeypa
     assert not report.violates, report.text()
     assert report.claim.epsilon == 8.0
     assert canary is SPREAD or report.rho_lower > 0, report.text()  # and the attack is not blind
+
+
+@pytest.mark.parametrize("canary", [EQUAL, SPREAD])
+def test_a_sound_job_that_scales_columns_is_not_refuted(canary, monkeypatch):
+    report = run_audit(make_job(records=2, parties=2, scale="spread"), monkeypatch, canary=canary)
+    assert not report.violates, report.text()
 
 
 def test_a_whole_session_is_not_refuted():

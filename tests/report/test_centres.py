@@ -5,9 +5,8 @@ import datetime
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 from tests.report.examples import make_result
 
@@ -51,7 +50,8 @@ def test_what_is_left_of_the_shares_is_other():
     np.testing.assert_allclose(whole.shares.sum(axis=1), 1)
 
 
-@given(arrays(np.float64, st.integers(2, 6), elements=st.floats(-2, 2)), st.booleans())
+@given(st.lists(st.floats(-2, 2), min_size=2, max_size=6).map(np.array), st.booleans())
+@settings(max_examples=50, deadline=None)
 def test_the_projection_is_the_nearest_shares(numbers, whole):
     shares = project_shares(numbers, whole=whole)
     assert (shares >= 0).all()

@@ -101,6 +101,13 @@ _SPREAD = ("tests/protocols/synopsis/test_spread.py",)
 
 NAMED: tuple[Named, ...] = (
     Named(
+        "sums of all clients under one key",
+        "protocols/secfc/sharing",
+        '(session, "sum shares", sender, owners, book.digest)',
+        '(session, "sum shares", owners, book.digest)',
+        ("tests/protocols/secfc/test_pads.py",),
+    ),
+    Named(
         "a sample follows from no session",
         "protocols/guided_sums/agreement",
         'derive_key(digest, "public sample", session)',

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from cloister.cli.failures import EXIT_DECLINED
-from cloister.cli.ledger_report import format_epsilon, suggest_cap
+from cloister.cli.ledger_report import format_epsilon, name_ledger, suggest_cap
 from cloister.cli.output import AsJson, print_json
 from cloister.errors import ConfigError
 
@@ -79,6 +79,8 @@ def find_consent(job_file: Path, party: str) -> Path:
 
 def list_terms(terms: Terms) -> dict[str, object]:
     """Return what a party is about to agree to, for ``--json``."""
+    from cloister.privacy.card import UNPROVED
+
     job, charges, leakage = terms.job, terms.charges, terms.leakage
     return {
         "name": job.name,
@@ -92,7 +94,7 @@ def list_terms(terms: Terms) -> dict[str, object]:
         "budget": job.budget,
         "noise": None if charges is None else charges.placement.who_adds,
         "learns": [{"role": row.role, "learns": row.learns.value, "what": row.meaning} for row in leakage.rows],
-        "withstands": leakage.claim(_find_epsilon(terms)),
+        "withstands": UNPROVED if terms.runs.protocol.flaw else leakage.claim(_find_epsilon(terms)),
         "breaks_if": leakage.breaks_if,
         "flaw": terms.runs.protocol.flaw,
         "policy": terms.policy,
@@ -124,14 +126,19 @@ def print_terms(terms: Terms, setup: Setup, console: Console) -> None:
 def _print_people(terms: Terms, console: Console) -> None:
     from rich.text import Text
 
-    from cloister.report.layout import make_table, print_heading, print_table
+    from cloister.report.layout import WIDTH, make_table, print_heading, print_table
 
     print_heading(console, "Who takes part")
-    table = make_table("who", "identity", left=2)
-    table.add_row("the coordinator", terms.job.coordinator.identity)
+    people = {"the coordinator": terms.job.coordinator.identity}
     for party in terms.job.parties:
-        name = f"{party.name} (you)" if party == terms.party else party.name
-        table.add_row(Text(name), party.identity)
+        people[f"{party.name} (you)" if party == terms.party else party.name] = party.identity
+    if console.width < WIDTH:  # an identity stays whole, so that it can be copied and searched for
+        for name, identity in people.items():
+            console.print(Text(f"  {name}\n    {identity}"), soft_wrap=True)
+        return
+    table = make_table("who", "identity", left=2)
+    for name, identity in people.items():
+        table.add_row(Text(name), identity)
     print_table(console, table)
 
 
@@ -237,7 +244,7 @@ def describe_outlook(outlook: LedgerOutlook) -> list[str]:
         if cap is not None:
             lines.append(f"Cap on {which}: epsilon {cap.epsilon:g} at delta {cap.delta:g} for one {cap.unit.value}.")
     if outlook.cap is None and outlook.cap_of_all is None:
-        command = suggest_cap(str(outlook.path), outlook, outlook.after, new=not outlook.exists)
+        command = suggest_cap(name_ledger(outlook.path), outlook, outlook.after, new=not outlook.exists)
         lines.append(f"No cap: jobs add up without limit. Set one: {command}")
     if outlook.refusal:
         lines.append(f"THE LEDGER WOULD REFUSE THE JOB: {outlook.refusal}")

@@ -6,6 +6,7 @@ import math
 import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from rich.console import Console
@@ -79,7 +80,7 @@ def tell_if_stopped(
 
 def _describe(party: str, state: Statement) -> Iterator[str]:
     """Say what a job did to its owner's account, what it would do again, and what the owner should know."""
-    from cloister.privacy.ledger import UNDECLARED, default_ledger
+    from cloister.privacy.ledger import UNDECLARED
 
     yield f"{party}: data set {state.dataset!r} in {state.path}"
     if state.seeded:
@@ -92,8 +93,8 @@ def _describe(party: str, state: Statement) -> Iterator[str]:
         if limit is not None:
             yield f"  Cap on {which}: epsilon {limit.epsilon:g} at delta {limit.delta:g} for one {limit.unit.value}."
     if not any(limit for _, limit in caps):
-        name = party if state.path == default_ledger(party) else str(state.path)
-        yield f"  No cap: jobs add up without limit. Set one: {suggest_cap(name, state, state.after)}"
+        command = suggest_cap(name_ledger(state.path), state, state.after)
+        yield f"  No cap: jobs add up without limit. Set one: {command}"
     if state.dataset == UNDECLARED:
         yield '  All tables without a name of their own count together. Name one beside its data: dataset = "NAME"'
     yield from (f"  {warning}" for warning in state.warnings)
@@ -115,9 +116,18 @@ class Account(Protocol):
         """What an epsilon is for."""
 
 
+def name_ledger(path: Path) -> str:
+    """Return what commands call a ledger: a party's name, if it is that party's default one, or its path."""
+    from cloister.privacy.ledger import default_ledger
+
+    return path.stem if path == default_ledger(path.stem) else str(path)
+
+
 def suggest_cap(name: str, account: Account, spent: float, *, new: bool = False) -> str:
     """Return a command that can be pasted: it allows twice what is spent, or epsilon 1 where nothing is."""
-    epsilon = f"{2 * spent:.2g}" if 0 < spent < math.inf else "1"
+    from cloister.privacy.units import EPSILON_LEAST, EPSILON_MOST
+
+    epsilon = f"{min(max(2 * spent, EPSILON_LEAST), EPSILON_MOST):.2g}" if 0 < spent < math.inf else "1"
     words = ["cloister", "ledger", "cap", name]
     words += [] if account.dataset is None else ["--dataset", account.dataset]
     words += ["--epsilon", epsilon, "--delta", f"{account.delta:g}"]

@@ -23,7 +23,7 @@ from cloister.estimators.base import (
     run_job,
 )
 from cloister.estimators.bounds import make_columns
-from cloister.job import DataOptions, Job, JobParty, make_options
+from cloister.job import DataOptions, Job, JobParty, OwnSide, make_options
 from cloister.records import FloatArray, IntArray
 
 
@@ -51,9 +51,13 @@ class _Several(Clusterer):
         private, random_state = getattr(self, "private", True), getattr(self, "random_state", None)
         seed = choose_seed(private=private, random_state=random_state)
         sides = open_sides(self._find_accounts(tables))
-        self._take(run_job(self._make_job(read, columns), read, sides=sides, seed=seed))
+        self._run(self._make_job(read, columns), read, sides, seed)
         self.labels_ = self._label(read)
         return self
+
+    def _run(self, job: Job, tables: Mapping[str, FloatArray], sides: Mapping[str, OwnSide], seed: int | None) -> None:
+        """Run the job and take its result over."""
+        self._take(run_job(job, tables, sides=sides, seed=seed))
 
     def join(
         self,
@@ -215,10 +219,10 @@ class FederatedKMeans(_ByRows):
 class SecureKMeans(_ByRows):
     """Exact k-means over the records of several parties: Lloyd's algorithm on masked sums. Not differentially private.
 
-    The centres are those of one joint table from the same start, which the parties draw together: what users of k-means
-    expect. The coordinator learns nothing; every party
-    learns the sums and counts of each round over all parties, which can reveal records of small clusters. Lloyd over
-    coded shares (``secfc`` in a job file) hides these sums from parties, and shows all distances to the coordinator.
+    The centres are those of one joint table from the same start: what users of k-means expect. The coordinator learns
+    nothing; every party learns the sums and counts of each round over all parties, which can reveal records of small
+    clusters. Lloyd over coded shares (``secfc`` in a job file) hides these sums from parties, and shows all distances
+    to the coordinator.
 
     Parameters
     ----------
@@ -226,8 +230,14 @@ class SecureKMeans(_ByRows):
         k.
     bounds
         Public bounds of the columns, which fix the grid of the sums: as in `FederatedKMeans`.
+    init
+        ``"random"``, drawn by the parties without looking at records, so often a poor one; or k rows in original units,
+        such as the ``cluster_centers_`` of a `FederatedKMeans`.
     max_iter
-        Rounds of Lloyd's algorithm; all of them are run. There is one start: fit again if it was a poor one.
+        Rounds of Lloyd's algorithm; all of them are run.
+    n_init
+        Sessions, each from another start, of which the best is kept; with a given start, one. Only a simulation, which
+        has all records, can compare them.
 
     Attributes
     ----------
@@ -237,19 +247,38 @@ class SecureKMeans(_ByRows):
         As in `KMeans`. ``privacy_card_`` is None: nothing is promised of what the centres themselves reveal.
     """
 
-    def __init__(self, n_clusters: int = 8, *, bounds: Any = None, max_iter: int = 20) -> None:
+    def __init__(
+        self, n_clusters: int = 8, *, bounds: Any = None, init: Any = "random", max_iter: int = 20, n_init: int = 10
+    ) -> None:
         self.n_clusters = n_clusters
         self.bounds = bounds
+        self.init = init
         self.max_iter = max_iter
+        self.n_init = n_init
+
+    def _run(self, job: Job, tables: Mapping[str, FloatArray], sides: Mapping[str, OwnSide], seed: int | None) -> None:
+        if self.n_init < 1:
+            raise ConfigError(f"n_init must be at least 1; got {self.n_init}.")
+        everything, found = np.vstack(list(tables.values())), []
+        for _ in range(self.n_init if isinstance(self.init, str) else 1):
+            super()._run(job, tables, sides, seed)
+            found.append((self.score(everything), self.result_))
+        self._take(max(found, key=lambda one: one[0])[1])
 
     def _make_job(self, tables: Mapping[str, FloatArray], columns: tuple[Column, ...]) -> Job:
         masks = "double" if len(tables) > 2 else "common"
+        start: dict[str, Any] = {"initialisation": "random"}
+        if not isinstance(self.init, str):
+            rows = np.asarray(self.init, dtype=np.float64).tolist()
+            start = {"initialisation": "given", "start": rows}
+        elif self.init != "random":
+            raise ConfigError(f'init must be "random" or k rows of numbers; got {self.init!r}.')
         return Job(
             name=type(self).__name__,
             k=read_count(self.n_clusters),
             columns=columns,
             parties=tuple(JobParty(name=name) for name in tables),
-            protocol=make_options("masked-sum-count", iterations=read_count(self.max_iter), masks=masks),
+            protocol=make_options("masked-sum-count", iterations=read_count(self.max_iter), masks=masks, **start),
         )
 
 

@@ -63,10 +63,12 @@ class Neighbours:
     def spoil(self) -> Neighbours:
         """Return the same inputs with a cell that is no number, at the first party that has any on both."""
         party = next(name for name, table in self.without.items() if table.size)
+        held = next(self.job.find_columns(one) for one in self.job.parties if one.name == party)
+        place = next((place for place, column in enumerate(held) if column.kind != "category"), 0)
 
         def spoil(tables: Tables) -> Tables:
             unfit = tables[party].copy()
-            unfit[0, 0] = np.nan
+            unfit[0, place] = np.inf  # a missing cell may be none of the owner's faults
             return {**tables, party: unfit}
 
         return Neighbours(job=self.job, without=spoil(self.without), present=spoil(self.present), server=self.server)

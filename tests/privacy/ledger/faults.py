@@ -236,8 +236,21 @@ def install(fault):
 
         setattr(os, name, guarded)
 
+    for name in ("rename", "replace"):
+        setattr(os, name, _follow(fault, getattr(os, name)))
     for name in ("mkdir", "link", "unlink", "rmdir", "fsync", "ftruncate", "pwrite"):
         guard(name)
+
+
+def _follow(fault, move):
+    """Let what is known of a folder go with it when it is renamed: its entries are its own, its name its parent's."""
+
+    def moved(source, target, **options):
+        move(source, target, **options)
+        if Path(source) in fault.names:
+            fault.names[Path(target)] = fault.names.pop(Path(source))
+
+    return moved
 
 
 def run_with(fault, work):

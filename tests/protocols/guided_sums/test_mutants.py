@@ -14,6 +14,9 @@ KILLED_BY = {
     "feddp.test_session::test_a_party_outside_the_sample_refuses": (
         "guided_sums.party.GuidedParty._answer: not agreement.is_asked(number, round_, session=self._seat.session)",
     ),
+    "guided_sums.test_alone::test_no_coordinator_can_be_seated": (
+        "guided_sums.coordinator.coordinate: agreed.agreement.settings.alone",
+    ),
     "guided_sums.test_agreement::test_the_coordinator_has_a_noise_duty_exactly_where_it_adds_the_noise": (
         "guided_sums.coordinator.coordinate: (duty is not None) != agreed.agreement.by_coordinator",
     ),

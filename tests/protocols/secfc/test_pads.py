@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from cloister.crypto import derive_key
 from cloister.field import Field
 from cloister.protocols.secfc.holder import CirclePads
+from cloister.protocols.secfc.labels import LabelBook
 from cloister.protocols.secfc.messages import (
     BeginRounds,
     LabelNews,
     Measure,
 )
+from cloister.protocols.secfc.sharing import name_sum_share
 from cloister.runtime import Fault, FaultKind
 from cloister.wire import Array
 from tests.protocols.secfc.sessions import OPENING, SecfcSession, drive, spread
@@ -148,3 +151,18 @@ def test_the_mutant_whose_pads_do_not_depend_on_the_responders_is_noticed(monkey
     field = Field()
     one, other = (circle(5, field, (b"labels", 1), responders=own)[2] for own in ((1, 2, 3), (1, 2, 3, 4)))
     assert np.array_equal(one, other)
+
+
+def test_no_two_boxes_with_sums_are_sealed_under_one_key():
+    """All clients know the secret, so only the names tell the keys of boxes apart."""
+    book = LabelBook(records=3, clusters=2)
+    names = []
+    for version, labels in enumerate(([0, 1, 1], [1, 0, 0]), start=1):
+        book.keep(version, np.array(labels, dtype=np.int32))
+        names += [
+            name_sum_share(session, sender, owners, book)
+            for session in (bytes(16), bytes([1] * 16))
+            for sender in (1, 2)
+            for owners in (b"\x03", b"\x07")
+        ]
+    assert len({derive_key(bytes(32), *name) for name in names}) == 16

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from cloister.errors import ConfigError, DataError, LocalProtocolError, PrecisionError, TooFewPartiesError
 from cloister.field import FIELD61, FIELD122
+from cloister.field.coded_records import CodedRecords
 from cloister.privacy.units import Budget
 from cloister.protocols.secfc.messages import ExchangeShares, HeldRecords, Measure
 from cloister.protocols.secfc.party import SecfcParty
@@ -141,6 +142,13 @@ def test_columns_of_unchanged_clusters_are_not_asked_for_again():
 @pytest.mark.parametrize("bits", ["auto", 27])
 def test_labels_and_sums_follow_from_what_changed_once_few_move(bits, monkeypatch):
     monkeypatch.setattr("cloister.protocols.secfc.holder._SAVING_WORDS", 0)
+    summed, sum_clusters = [], CodedRecords.sum_clusters
+
+    def count(self, labels, clusters):
+        summed.append(len(labels))
+        return sum_clusters(self, labels, clusters)
+
+    monkeypatch.setattr(CodedRecords, "sum_clusters", count)
     session = SecfcSession(split(spread(300, 2, seed=1), 3), clusters=3, options={"coordinate_bits": bits})
     run, parties = session.run(record_views=True)
     check_against_clear(session, run, parties)
@@ -148,6 +156,8 @@ def test_labels_and_sums_follow_from_what_changed_once_few_move(bits, monkeypatc
     assert news[0].base == 0
     assert news[-1].base == news[-1].version - 1
     assert len(news[-1].codes.data) < 60
+    assert summed[0] == 300
+    assert 0 < summed[-1] < 300 / 8  # only those that moved since the last sum
 
 
 # --- membership private -----------------------------------------------------------------------------------------------

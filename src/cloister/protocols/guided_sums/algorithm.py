@@ -91,14 +91,13 @@ class GuidedFinding:
         """Whether it is `find_nothing`'s."""
         return self.rounds == 0 and self.layout is None and self.scale is not None
 
-    def require_something(self) -> Self:
-        """Refuse what `find_nothing` returns: it is no result."""
-        if self.is_nothing:
-            raise ConfigError(
-                'bounds = "private" must come with more records, or a larger budget: those that there are do not show '
-                "where columns lie. Their number is paid for, and there is no result. Give bounds, or raise epsilon."
-            )
-        return self
+
+def explain_nothing() -> ConfigError:
+    """Return what whoever has `find_nothing`'s finding is told: it is no result."""
+    return ConfigError(
+        'bounds = "private" must come with more records, or a larger budget: those that there are do not show '
+        "where columns lie. Their number is paid for, and there is no result. Give bounds, or raise epsilon."
+    )
 
 
 def find_nothing(settings: Any) -> GuidedFinding:

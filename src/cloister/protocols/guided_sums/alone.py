@@ -15,7 +15,7 @@ from cloister.privacy.placement import Owner
 from cloister.privacy.release import NoiseDuty
 from cloister.privacy.units import LeakageTable, Learns, Row
 from cloister.protocols.guided_sums.agreement import Agreement
-from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession
+from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession, explain_nothing
 from cloister.protocols.guided_sums.coordinator import GuidedOutcome
 from cloister.protocols.guided_sums.party import release_answer
 from cloister.records import IntArray, Records
@@ -56,7 +56,9 @@ class LoneParty:
         """The result, once there is one; refused as for several parties, where there were too few records for one."""
         if self._finding is None:
             raise LocalProtocolError("the algorithm must have ended before anything is found; it has not.")
-        return self._finding.require_something()
+        if self._finding.is_nothing:
+            raise explain_nothing()
+        return self._finding
 
     def handle(self, request: Message) -> Message:
         """Refuse: nobody has anything to ask."""

@@ -16,7 +16,7 @@ from cloister.errors import DivergedError, LocalProtocolError, RemoteProtocolErr
 from cloister.privacy.release import NoiseDuty, release
 from cloister.protocol import Votes
 from cloister.protocols.guided_sums.agreement import Agreement, release_of
-from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession, Result
+from cloister.protocols.guided_sums.algorithm import GuidedFinding, GuidedSession, Result, explain_nothing
 from cloister.protocols.guided_sums.leader import Leader
 from cloister.protocols.guided_sums.messages import Answer, Declined, Finish, Lead, Sign, Signed
 from cloister.protocols.guided_sums.query import Query
@@ -89,7 +89,9 @@ class GuidedParty:
                 "follow the protocol, or a message was changed on its way. What was released is paid for, and there is "
                 "no result. Find out who changed what before the job is run again."
             )
-        return self._result.require_something()
+        if self._result.is_nothing:
+            raise explain_nothing()
+        return self._result
 
     @property
     def centres(self) -> FloatArray:
