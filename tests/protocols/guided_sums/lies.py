@@ -16,7 +16,6 @@ from cloister.protocols.feddp.options import ExtraSteps, FeddpKnobs
 from cloister.protocols.feddp.pipeline import bind_server
 from cloister.protocols.feddp.settings import FeddpSettings
 from cloister.protocols.guided_sums.query import PublicValues
-from cloister.protocols.guided_sums.settings import UNITS
 from cloister.protocols.guided_sums.statements import Forms, Stated, Statements
 from cloister.protocols.synopsis.pipeline import run_synopsis
 from cloister.protocols.synopsis.settings import Knobs, Settings, SpreadSettings
@@ -37,7 +36,8 @@ NUMBERS = (Column(name="x", low=-1, high=1), Column(name="y", low=-9, high=50, w
 KINDS = (Column.unbounded("z"), Column.boolean("b"), Column.category("c", ("1", "2", "3")))
 SPREAD = {"spread": (2, list_coordinates(NUMBERS)), "unbounded": (7, list_coordinates((*NUMBERS, *KINDS)))}
 FAMILIES = ("direct", "projected", *SPREAD, *FEDDP)
-CASES = [(family, unit) for family in FAMILIES for unit in UNITS if unit is Unit.RECORD or family not in SPREAD]
+CASES = [(family, unit) for family in FAMILIES for unit in (Unit.RECORD, Unit.CLIENT)]
+CASES = [(family, unit) for family, unit in CASES if unit is Unit.RECORD or family not in SPREAD]
 
 
 def make_settings(family, unit):

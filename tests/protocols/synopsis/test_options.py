@@ -88,7 +88,7 @@ BROKEN: list[tuple[str, str, int | None, list[str]]] = [
     ("[budget]\nepsilon = 1.0\n", "", None, ["come with a [budget]", "synopsis without one", "epsilon = 1.0"]),
     ("epsilon = 1.0", "delta = 1e-6", 6, ["budget must have the key epsilon"]),
     ("epsilon = 1.0", "epsilon = 1.0\ndelta = 0", 8, ["budget.delta", "greater than 0", "delta = 1e-6."]),
-    ("epsilon = 1.0", "epsilon = 1.0\nunit = 'person'", 8, ["budget.unit", "record", "client", "person"]),
+    ("epsilon = 1.0", "epsilon = 1.0\nunit = 'person'", 8, ["budget.unit", "data.person", 'got "person"']),
     ("k = 4", "k = 0", 3, ["clusters.k ", "from 1 to 1000", "got 0"]),
     ("k = 4", "k = 1001", 3, ["clusters.k ", "from 1 to 1000"]),
     ("k = 4", "choose_k = true", 2, ["clusters must have the key k_max"]),
