@@ -1120,15 +1120,15 @@ NAMED: tuple[Named, ...] = (
     Named(
         "a record that is left out keeps its ID",
         "data/table",
-        "                    del id_cells[kept_ids + gap]\n",
-        "                    pass\n",
+        "id_cells += compress(cells, usable)",
+        "id_cells += cells[: len(values)]",
         _MISSING,
     ),
     Named(
         "a chunk with a gap is left out whole",
         "data/table",
-        "            yield np.delete(values, gaps, axis=0)\n",
-        "            yield values[:0] if gaps.size else values\n",
+        "            yield values[usable]\n",
+        "            yield values if usable.all() else values[:0]\n",
         _MISSING,
     ),
     Named(
@@ -1232,7 +1232,7 @@ NAMED: tuple[Named, ...] = (
     Named(
         "rows without an ID taken for one person",
         "sessions/tables",
-        "        persons.require_all()\n",
+        "        persons.require_all(label)\n",
         "        pass\n",
         _PERSON_JOBS,
     ),

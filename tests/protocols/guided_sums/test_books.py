@@ -12,7 +12,7 @@ from cloister.numeric import FixedPoint
 from cloister.privacy.calibration import rho_for
 from cloister.privacy.card import make_card
 from cloister.privacy.placement import Aggregator, Local, Shared
-from cloister.privacy.units import Budget, Unit
+from cloister.privacy.units import Budget, PersonBudget, Unit
 from cloister.protocols.guided_sums.settings import BUDGET_UNITS
 from cloister.protocols.synopsis.pipeline import run_synopsis
 from cloister.records import ArrayRecords
@@ -46,7 +46,8 @@ class Watched:
 
 def play(dimensions, *, unit=Unit.RECORD, epsilon=1.0, members_min=3, **options):
     watched = Watched()
-    budget = Budget(epsilon=epsilon, delta=1e-6, unit=unit)
+    kind = PersonBudget if unit is Unit.PERSON else Budget
+    budget = kind(epsilon=epsilon, delta=1e-6, unit=unit)
     parts = split(POINTS[dimensions], 3)
     options |= {"members_min": members_min}
     session = Session(parts, clusters=2, budget=budget, algorithm=watched, **options)

@@ -111,7 +111,7 @@ def test_a_grid_in_a_subspace(unit, clearness, monkeypatch):
     taper = (1.0 if unit is Unit.CLIENT else 1.3) / math.sqrt(clearness)
     moments = int(within(taper, 1e-4, 0.3) * P)
     assert [asked[name][0] for name in asked] == [MIDDLE, NORMS, pytest.approx(moments, rel=1e-9)]
-    assert asked["radius"][1] == {"records": records, "middle": middle}
+    assert asked["radius"][1] == {"records": records, "middle": middle, "longest": None}
     assert asked["axes"][1] == {"records": records, "middle": middle, "radius": 0.45}
     left = P - 5 - MIDDLE - NORMS - asked["axes"][0]
     share = plan.histogram_l2_squared
