@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from dataclasses import replace
 
 import msgspec
 import numpy as np
@@ -40,7 +41,7 @@ def make_job(**options):
 
 def lloyd_job(name, **options):
     budget = Budget(epsilon=1.0, delta=1e-6) if name == "mask-noise-average" else None
-    return Job(**{**vars(make_job()), "protocol": make_options(name, **options), "budget": budget})
+    return replace(make_job(), protocol=make_options(name, **options), budget=budget)
 
 
 def printed(made):

@@ -63,7 +63,7 @@ def test_the_columns_that_separate_the_closest_centres_are_chosen() -> None:
 
 
 def test_what_is_missing_or_misshapen_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConfigError, match="4 columns"):
+    with pytest.raises(ConfigError, match="4 coordinates"):
         draw_picture(make_result(), records=np.zeros((5, 3)))
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"cloister\[report\]"):
