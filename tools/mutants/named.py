@@ -87,7 +87,7 @@ _OTHER_LIBRARY = ("tests/protocols/multiparty_lloyd/test_other_library.py",)
 _SHIFTED = ("tests/protocols/multiparty_lloyd/test_shifted_totals.py",)
 _NOTES = ("tests/protocols/guided_sums/test_notes.py",)
 _CONTRACT = ("tests/jobfile/test_contract.py",)
-_HTML = ("tests/report/test_table_of_centres.py",)
+_HTML = ("tests/report/test_page.py",)
 _JSON = ("tests/cli/test_cli_json.py",)
 _PYTHON = ("tests/test_python_api.py",)
 
@@ -1384,7 +1384,7 @@ NAMED: tuple[Named, ...] = (
         _CONTRACT,
     ),
     Named("a contract with the seed of a run", "jobfile/contract", '{"ledger", "run", "network"}', "set()", _CONTRACT),
-    Named("names of a job as markup", "report/html", "{escape(plain).replace", "{plain.replace", _HTML),
+    Named("names of a job as markup", "report/page/html", "yield escape(child)", "yield child", _HTML),
     Named(
         "an exact loss in the JSON of a private result",
         "cli/run",

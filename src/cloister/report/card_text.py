@@ -11,7 +11,6 @@ from rich.text import Text
 from cloister.privacy.card import VALUES_CHANGED, CardRelease, PrivacyCard
 from cloister.privacy.units import Noisy, Unit
 from cloister.report.layout import (
-    Page,
     format_number,
     format_quantity,
     make_table,
@@ -36,7 +35,7 @@ _NUMBERS_ARE = {
 }
 
 
-def print_card(card: PrivacyCard, console: Console | Page, *, ran: str, unit_step: float | None = None) -> None:
+def print_card(card: PrivacyCard, console: Console, *, ran: str, unit_step: float | None = None) -> None:
     """Print a card.
 
     Parameters
@@ -85,7 +84,7 @@ def _start_small(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:]
 
 
-def _print_releases(releases: Sequence[CardRelease], console: Console | Page, unit_step: float | None) -> None:
+def _print_releases(releases: Sequence[CardRelease], console: Console, unit_step: float | None) -> None:
     """Print the releases; consecutive similar ones share one row."""
     pure = all(one.pure_epsilon is not None for one in releases)
     kind, cost = ("L1", "epsilon, together") if pure else ("L2", "rho, together")

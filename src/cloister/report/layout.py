@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from typing import Protocol, TextIO
+from typing import TextIO
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -35,35 +35,14 @@ def make_console(file: TextIO | None = None, *, stderr: bool = False) -> Console
     return console
 
 
-class Page(Protocol):
-    """Where a report goes that is no console."""
-
-    width: int
-
-    def add_heading(self, text: str) -> None:
-        """Begin a section."""
-
-    def add_line(self, text: str) -> None:
-        """Add a paragraph."""
-
-    def add_table(self, table: Table) -> None:
-        """Add a table."""
-
-
-def print_heading(console: Console | Page, text: str) -> None:
+def print_heading(console: Console, text: str) -> None:
     """Print a section's heading, with an empty line before it."""
-    if not isinstance(console, Console):
-        console.add_heading(text)
-        return
     console.print()
     console.print(Text(text, style="bold"))
 
 
-def print_line(console: Console | Page, text: str) -> None:
+def print_line(console: Console, text: str) -> None:
     """Print wrapped text, indented like the tables."""
-    if not isinstance(console, Console):
-        console.add_line(text)
-        return
     console.print(Text(textwrap.fill(text, console.width, initial_indent="  ", subsequent_indent="  ")))
 
 
@@ -75,11 +54,8 @@ def make_table(*headings: str, left: int = 1) -> Table:
     return table
 
 
-def print_table(console: Console | Page, table: Table) -> None:
+def print_table(console: Console, table: Table) -> None:
     """Print a table, indented; on a narrow terminal its columns are fitted to it."""
-    if not isinstance(console, Console):
-        console.add_table(table)
-        return
     if console.width < WIDTH:
         _fit(table, console, console.width - _INDENT)
     console.print(Padding(table, (0, 0, 0, _INDENT), expand=False))

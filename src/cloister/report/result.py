@@ -22,7 +22,7 @@ from cloister.numeric import FixedPoint
 from cloister.privacy.card import PrivacyCard
 from cloister.report.sizes import Sizes
 
-_frame, _html = load_late("cloister.report.frame"), load_late("cloister.report.html")
+_frame, _page = load_late("cloister.report.frame"), load_late("cloister.report.page.build")
 _labels, _picture = load_late("cloister.report.labels"), load_late("cloister.report.picture")
 
 __all__ = [
@@ -305,7 +305,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, eq=False, forbid_unknown
 
     def _repr_html_(self) -> str:
         """Return the report, for notebooks."""
-        return str(_html.write_html(self))
+        return str(_page.make_fragment(self))
 
     @property
     def coordinates(self) -> tuple[Coordinate, ...]:

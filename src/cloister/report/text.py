@@ -17,7 +17,6 @@ from cloister.job.options import Facts, known_options
 from cloister.report.card_text import print_card
 from cloister.report.centres import find_shares, format_cells, format_share
 from cloister.report.layout import (
-    Page,
     choose_noun,
     format_bytes,
     format_noisy_count,
@@ -42,7 +41,7 @@ _MOST_NAMED = 10
 _LOST = "lost in noise"
 
 
-def print_report(result: Result, console: Console | Page, *, folder: Path | None = None) -> None:
+def print_report(result: Result, console: Console, *, folder: Path | None = None) -> None:
     """Print a result for people.
 
     Parameters
@@ -98,7 +97,7 @@ def _find_facts(result: Result) -> Facts:
     return Facts() if options is None else options.facts
 
 
-def _print_centres(result: Result, console: Console | Page) -> None:
+def _print_centres(result: Result, console: Console) -> None:
     """Print the centres; the shorter side goes across, in several tables if it is too wide."""
     names = [column.name for column in result.columns]
     clusters = [f"cluster {j}" for j in range(result.k)]
@@ -120,7 +119,7 @@ def _print_centres(result: Result, console: Console | Page) -> None:
 
 
 def _print_cells(
-    console: Console | Page, corner: str, rows: Sequence[str], across: Sequence[str], cells: Sequence[Sequence[str]]
+    console: Console, corner: str, rows: Sequence[str], across: Sequence[str], cells: Sequence[Sequence[str]]
 ) -> None:
     """Print rows of cells, in several tables if they are too wide."""
     shown = min(len(rows), _MOST_ROWS)
@@ -135,7 +134,7 @@ def _print_cells(
         print_line(console, f"and {format_quantity(len(rows) - shown, 'more row')}: see centres.csv")
 
 
-def _print_shares(result: Result, console: Console | Page) -> None:
+def _print_shares(result: Result, console: Console) -> None:
     """Print the shares of all levels of each category; of two levels, one share says it all."""
     for own in find_shares(result).values():
         if len(own.levels) > 2:
@@ -230,7 +229,7 @@ def _fit_across(names: Sequence[str], widths: Sequence[int], room: int) -> Itera
     yield range(start, min(len(names), _MOST_ROWS))
 
 
-def _print_curve(result: Result, console: Console | Page) -> None:
+def _print_curve(result: Result, console: Console) -> None:
     """Print each k that was tried on the released synopsis; nothing if k was given."""
     if not result.curve:
         return
@@ -257,7 +256,7 @@ def _choose_tried(tried: list[KChoice], k: int) -> list[KChoice]:
     return sorted(nearest, key=lambda choice: choice.k)
 
 
-def _print_loss(result: Result, console: Console | Page) -> None:
+def _print_loss(result: Result, console: Console) -> None:
     """Print the loss next to that of k-means without privacy."""
     evaluation = result.evaluation
     if evaluation is None:
@@ -288,7 +287,7 @@ def _print_loss(result: Result, console: Console | Page) -> None:
     )
 
 
-def _print_leakage(result: Result, console: Console | Page) -> None:
+def _print_leakage(result: Result, console: Console) -> None:
     """Print who learned what, role by role, and what breaks it."""
     print_heading(console, "Who learned what")
     table = make_table("who", "learns", "what", left=3)
@@ -309,7 +308,7 @@ def _describe(row: Learned) -> str:
     return f"{what} ({row.note})" if row.note else what
 
 
-def _print_traffic(result: Result, console: Console | Page) -> None:
+def _print_traffic(result: Result, console: Console) -> None:
     """Print bytes, messages and missed rounds per party, the coordinator's total, and the simulated time."""
     print_heading(console, "Traffic")
     table = make_table("party", "sent", "received", "messages out", "messages in", "rounds missed")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cloister.report.page.course import show_again, show_audit, show_banner, show_certainty, show_course
 from cloister.report.page.figures import show_curve, show_map, show_profiles
 from cloister.report.page.groups import show_groups, show_table
-from cloister.report.page.html import Html, join, tag
+from cloister.report.page.html import Html, tag
 from cloister.report.page.marks import define_shapes
 from cloister.report.page.promise import show_budget, show_learned, show_promise
 from cloister.report.page.view import look_at
@@ -85,11 +85,22 @@ def make_page(
 
 
 def make_fragment(result: Result) -> str:
-    """Return the groups, profiles and the promise, for a notebook: styled, and without a script."""
+    """Return the page's blocks for a notebook: with their style, which touches nothing else, and without a script."""
     view = look_at(result)
-    blocks = join(show_banner(view), show_groups(view), show_profiles(view), show_table(view), show_promise(view))
-    style = _read("page.css").replace(":root", ".cloister").replace("body", ".cloister")
-    return str(tag("div", tag("style", Html(style)), define_shapes(), blocks, class_="cloister"))
+    blocks = (
+        show_banner(view),
+        show_groups(view),
+        show_profiles(view),
+        show_table(view),
+        show_promise(view),
+        show_budget(view, None),
+        show_learned(view),
+        show_certainty(view, None),
+        show_course(view),
+        show_curve(view),
+    )
+    style = _read("page.css").replace(":root", "&").replace("body {", "& {")
+    return tag("div", tag("style", Html(f".cloister {{\n{style}}}\n")), define_shapes(), blocks, class_="cloister")
 
 
 def _read(name: str) -> str:
