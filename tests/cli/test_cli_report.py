@@ -35,6 +35,17 @@ def test_a_page_goes_where_it_is_wanted(invoke, result):
     assert "the page must go to a folder that can be written" in refused.stderr
 
 
+def test_a_run_writes_its_page_with_what_ledgers_hold(invoke, job_file):
+    private = job_file.read_text().replace('name = "masked-sum-count"\niterations = 4', 'name = "synopsis"')
+    job_file.write_text(private + "[budget]\nepsilon = 1\n")
+    done = invoke("run", job_file, "--html")
+    assert done.exit_code == 0, done.output
+    page = Path("result-small/report.html").read_text()
+    for said in ("if run again", "no cap", f"cloister run {job_file}", "[clusters]"):
+        assert said in page, said
+    assert "north.csv" not in page, "where tables are is nobody else's business"
+
+
 def test_an_audit_is_shown(invoke, result):
     audit = {"claim": {"epsilon": 1.0, "delta": 1e-6}, "violates": True, "epsilon_lower": 2.5, "caught_below": None}
     Path("audit.json").write_text(json.dumps(audit | {"counts": {}}))

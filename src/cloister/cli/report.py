@@ -47,7 +47,7 @@ def report(
         commands=(f"cloister report {folder}",),
     )
     path = folder / REPORT_FILE if out is None else out
-    _write_whole(path, page.encode())
+    write_page(page, path)
     typer.echo(str(path))
     if pdf:
         typer.echo(str(print_to_pdf(path)))
@@ -91,11 +91,11 @@ def _read_text(path: Path) -> str:
         raise ConfigError(f"{path} must be a readable text file; got: {reason}. Name another file.") from None
 
 
-def _write_whole(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
+def write_page(page: str, path: Path) -> None:
+    """Write a page whole or not at all."""
     try:
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-", delete=False) as file:
-            file.write(content)
+            file.write(page.encode())
         Path(file.name).chmod(0o644)
         Path(file.name).replace(path)
     except OSError as error:

@@ -54,6 +54,9 @@ def run(
         ),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an earlier result.")] = False,
+    html: Annotated[
+        bool, typer.Option("--html", help="Also write report.html, with everybody's ledgers: for your own eyes.")
+    ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only the result folder.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -62,7 +65,8 @@ def run(
     if network is not None:
         setup = replace(setup, network=network)
     folder = Path(f"result-{setup.job.name}") if out is None else out
-    told = Telling(contract=read_contract(job_file), quiet=quiet, as_json=as_json)
+    command = f"cloister run {job_file}" if html else ""
+    told = Telling(contract=read_contract(job_file), quiet=quiet, as_json=as_json, html=command)
     _simulate(setup, folder, told, overwrite=overwrite, draw_records=draw_records, loss=loss)
     if draw_records:
         typer.echo("cloister: picture.png shows the parties' records: it is as private as their tables.", err=True)
@@ -131,6 +135,8 @@ class Telling(NamedTuple):
     contract: str
     quiet: bool
     as_json: bool
+    html: str = ""
+    """The command that is written on the report's page; empty: there is no page."""
 
 
 def _simulate(
@@ -153,10 +159,12 @@ def _simulate(
     loss
         Print the exact loss, which is not private; None: only where the job has no budget.
     """
+    from cloister.cli.report import write_page
     from cloister.columns import Within
     from cloister.report.evaluation import AllRecords
-    from cloister.report.folder import check_destination
+    from cloister.report.folder import REPORT_FILE, check_destination
     from cloister.report.layout import make_console
+    from cloister.report.page.build import make_page
     from cloister.report.progress import show_progress
     from cloister.sessions import simulate
 
@@ -182,6 +190,9 @@ def _simulate(
         )
     picture = draw(result, drawn[0] if drawn else None, errors)
     written = _write(result, folder, told.contract, overwrite=overwrite, picture=picture, labels=labels)
+    if told.html:
+        states = {party: session.state() for party, session in ledgers.items()}
+        write_page(make_page(result, ledgers=states, job=told.contract, commands=(told.html,)), written / REPORT_FILE)
     tell_result(result, written, ledgers, quiet=told.quiet, as_json=told.as_json)
     if not told.quiet:
         for own in labels:
