@@ -18,7 +18,7 @@ from cloister.privacy.encoder import SumCountEncoder
 from cloister.privacy.mechanisms import DiscreteGaussian, DiscreteGaussianSum, DiscreteLaplace
 from cloister.privacy.placement import Shared
 from cloister.privacy.simulation_sampler import SimulationSampler
-from cloister.privacy.units import Budget, Sensitivity, Unit
+from cloister.privacy.units import Budget, PersonBudget, Sensitivity, Unit
 from cloister.protocols.align.terms import Mode, NormalForm
 from cloister.protocols.align.terms import Terms as Aligned
 from cloister.protocols.multiparty_lloyd.agreement import Agreement
@@ -99,14 +99,15 @@ def test_what_a_lloyd_session_must_agree_on():
         Agreement(**LLOYD | {"max_records": 2**31, "fractional_bits": 22})
 
 
-def test_a_synopsis_is_of_records_or_of_clients():
-    for unit in Unit:
+def test_a_synopsis_is_of_records_of_persons_or_of_clients():
+    for unit in (Unit.RECORD, Unit.CLIENT):
         budget = Budget(epsilon=1.0, delta=1e-6, unit=unit)
-        if unit in (Unit.RECORD, Unit.CLIENT):
-            assert Settings(**GUIDED | {"budget": budget}).client_level == (unit is Unit.CLIENT)
-        else:
-            with pytest.raises(ConfigError, match=r"budget\.unit must be record or client"):
-                Settings(**GUIDED | {"budget": budget})
+        assert Settings(**GUIDED | {"budget": budget}).client_level == (unit is Unit.CLIENT)
+    persons = Settings(**GUIDED | {"budget": PersonBudget(epsilon=1.0, delta=1e-6)})
+    assert not persons.client_level
+    assert persons.noise_std > 0
+    with pytest.raises(ConfigError, match="must say how many records of each count"):
+        _ = replace(persons, budget=Budget(epsilon=1.0, delta=1e-6, unit=Unit.PERSON)).noise_std
 
 
 @pytest.mark.parametrize(

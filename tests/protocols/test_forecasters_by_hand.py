@@ -158,7 +158,9 @@ def test_synopsis(placement, monkeypatch):
         seen.append((self, len(points)))
         layout = SimpleNamespace(route="direct", cells=77)
         return SimpleNamespace(
-            finding=SimpleNamespace(centres=points[:3] + stream.uniform(3, 3) / 100, layout=layout, rounds=4)
+            finding=SimpleNamespace(
+                centres=points[:3] + stream.uniform(3, 3) / 100, layout=layout, rounds=4, scale=None
+            )
         )
 
     monkeypatch.setattr(synopsis.Scaling, "run", run)

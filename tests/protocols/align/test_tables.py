@@ -83,7 +83,7 @@ def test_files_of_other_kinds_and_none_are_refused(name, tmp_path):
 
 def test_objects_without_columns_are_refused():
     for source in (np.zeros((2, 2)), {"id": IDS}, 7):
-        with pytest.raises(DataError, match="must be a path, a pandas DataFrame or an Arrow table"):
+        with pytest.raises(DataError, match="must be a path, a pandas or polars DataFrame or an Arrow table"):
             cells(source)
     with pytest.raises(DataError, match="'id' is not among"):
         cells(pd.DataFrame({"ID": IDS}))

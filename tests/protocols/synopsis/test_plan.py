@@ -5,13 +5,14 @@ from __future__ import annotations
 import io
 from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
-from cloister.columns import Column
+from cloister.columns import Column, Coordinate
 from cloister.crypto import Stream
 from cloister.data import open_table, sample_folder
 from cloister.forecast.families import FAMILIES, plant_cluster
@@ -25,7 +26,15 @@ from cloister.planning import plan, print_plan
 from cloister.privacy.placement import Local, Shared
 from cloister.privacy.simulation_sampler import SimulationSampler
 from cloister.privacy.units import Unit
-from cloister.protocols.synopsis.plan import Forecaster, Scaling, advise, choose_records, list_notes, set_parties
+from cloister.protocols.synopsis.plan import (
+    Forecaster,
+    Scaling,
+    advise,
+    choose_records,
+    even_out,
+    list_notes,
+    set_parties,
+)
 from cloister.protocols.synopsis.protocol import SynopsisOptions, make_settings
 from cloister.protocols.synopsis.settings import Knobs, Settings
 from cloister.records import ArrayRecords
@@ -44,6 +53,7 @@ def make_job(*, protocol=None, **options):
         "parties": tuple(JobParty(name=name) for name in ("a", "b", "c")),
         "budget": Budget(epsilon=1.0, delta=1e-6),
         "protocol": SynopsisOptions(**{"knobs": SMALL, **(protocol or {})}),
+        "data": DataOptions(scale="bounds"),
     }
     return Job(**{**parts, **options})
 
@@ -166,7 +176,7 @@ def test_a_declared_number_of_records_grows_with_the_parties_who_place_their_noi
     settings = make_settings(
         client_job(
             parties=4,
-            data=DataOptions(records=400),
+            data=DataOptions(records=400, scale="bounds"),
             protocol={"placement": "shared", "colluding_max": 1},
         )
     )
@@ -219,8 +229,9 @@ RECORDS = 6000
 EVEN = [family for family in FAMILIES if family.even]
 
 
-def make_bare(*, k=4, d=3, epsilon=0.5, parties=3, **options):
+def make_bare(*, k=4, d=3, epsilon=0.5, parties=3, scale="bounds", **options):
     return Job(
+        data=DataOptions(scale=scale),
         name="test",
         k=k,
         columns=tuple(Column(name=f"c{i}", low=0, high=10) for i in range(d)),
@@ -240,7 +251,8 @@ def plan_of(k, d, epsilon, placement=None):
 def run_on(points, settings, seed, *, parts=1):
     records = [ArrayRecords(FixedPoint().quantise(part)) for part in np.array_split(points, parts)]
     sampler = SimulationSampler(Stream.from_seed(seed, "test noise"))
-    return rehearse(settings, records, sampler=sampler, stream=Stream.from_seed(seed, "test starts")).finding.centres
+    finding = rehearse(settings, records, sampler=sampler, stream=Stream.from_seed(seed, "test starts")).finding
+    return finding.centres if finding.scale is None else finding.scale.to_original(finding.centres)
 
 
 def spread_of(points, settings, runs=16, parts=1):
@@ -288,10 +300,22 @@ def test_the_excess_loss_of_fresh_records_is_as_the_plan_says(family):
     assert max(observed, small) <= 2 * max(predicted, small)
 
 
+@pytest.mark.parametrize("family", EVEN, ids=lambda family: family.name)
+def test_so_is_it_where_a_spread_scales_the_columns(family):
+    job = make_bare(scale="spread")
+    (case,) = plan(job, records=RECORDS, epsilons=()).cases
+    (predicted,) = (loss.ratio - 1 for loss in case.losses if loss.family == family.name)
+    settings = replace(make_settings(job), axes=tuple(Coordinate(name=f"x{i}", low=-1, high=1) for i in range(3)))
+    evened = SimpleNamespace(draw=lambda *sizes: even_out(family.draw(*sizes)))
+    observed = excess_of(evened, settings)
+    assert max(predicted, 0.02) <= 2 * max(observed, 0.02)
+    assert max(observed, 0.02) <= 2 * max(predicted, 0.02)
+
+
 def test_real_runs_on_the_clinics_sample_are_as_the_plan_says():
     setup = load_setup(sample_folder("clinics") / "job.toml")
     job = setup.job
-    tight = replace(job, budget=replace(job.budget, epsilon=0.2))
+    tight = replace(job, budget=replace(job.budget, epsilon=0.2), data=DataOptions(scale="bounds"))
     (case,) = plan(tight, records=11_000, epsilons=()).cases
     points = np.concatenate(
         [np.concatenate(list(open_table(setup.own_side(p.name).data, job.columns).batches())) for p in job.parties]

@@ -241,7 +241,10 @@ def test_options_that_do_not_fit_are_told_with_their_line(option, words):
         ("cells = 33", "at most 1024 joint cells; got 33, or 1089 joint ones. Write 32 at most"),
         ("residuals = true", "protocol.residuals must be false with several encrypted parties"),
         ("[budget]\nepsilon = 1\ndelta = 0", "budget.delta must be greater than 0 with this noise of vertical"),
-        ("[budget]\nepsilon = 1\nunit = 'client'", 'budget.unit must be "record" with the protocol vertical'),
+        (
+            "[budget]\nepsilon = 1\nunit = 'client'",
+            'budget.unit must be "record" or "person" with the protocol vertical',
+        ),
         ("[ledger]\npath = 'books'", "ledger must come with a [budget]"),
     ],
 )
