@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+# One more than there are cores: tests of networks and processes wait a part of their time.
+WORKERS ?= $(shell expr $$(nproc) + 1)
 # Bytecode is kept: without it every process that a test starts would compile all sources anew.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -43,7 +45,7 @@ types: $(VENV)/test
 	$(BIN)/mypy
 
 check: $(VENV)/test
-	$(BIN)/python -m pytest -n auto --dist loadfile --durations=10
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --durations=10
 
 test: lint types check
 

@@ -72,7 +72,7 @@ def test_a_sound_job_is_not_refuted(protocol, canary, records, parties, monkeypa
     assert canary is SPREAD or report.rho_lower > 0, report.text()  # and the attack is not blind
 
 
-@pytest.mark.parametrize("canary", [EQUAL, SPREAD])
+@pytest.mark.parametrize("canary", [EQUAL, SPREAD] if FEW > 400 else [SPREAD])
 def test_a_sound_job_that_scales_columns_is_not_refuted(canary, monkeypatch):
     report = run_audit(make_job(records=2, parties=2, scale="spread"), monkeypatch, canary=canary)
     assert not report.violates, report.text()
