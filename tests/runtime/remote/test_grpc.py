@@ -480,3 +480,20 @@ def test_streams_of_one_connection_end_apart_and_one_that_is_not_read_does_not_h
     run(main())
     assert len(callers) == 1
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 * 1024
+
+
+def test_clients_that_share_a_certificate_need_few_files(monkeypatch):
+    """A job of 10,000 hosted clients must start where a process may open 20,000 files."""
+    asked = []
+    monkeypatch.setattr("cloister.runtime.remote.grpc_server.raise_file_limit", asked.append)
+
+    async def serve(stream):
+        """Nobody calls."""
+
+    async def main():
+        GrpcServer(make_tls("coordinator"), serve, calls_most=20_000)
+        GrpcServer(make_tls("coordinator"), serve, calls_most=6)
+
+    run(main())
+    certificates = make_tls("coordinator").trusted_pem.count(b"BEGIN CERTIFICATE")
+    assert asked == [64 * certificates + 64, 6 + 64]

@@ -15,6 +15,9 @@ from cloister.runtime.remote.tls import METHOD, METHOD_SERVICE, TlsFiles, common
 _HANDSHAKE_MS = 10_000
 _SPARE_CALLS = 64
 _STOP_S = 2.0
+_OF_ONE_CERTIFICATE = 64
+"""Connections: a host has one for each of its processes, and on each the streams of thousands of clients."""
+_BEGIN = b"-----BEGIN CERTIFICATE-----"
 
 
 class _ServerStream:
@@ -67,7 +70,7 @@ class GrpcServer:
                 return
             await serve(stream)
 
-        raise_file_limit(calls_most + _SPARE_CALLS)
+        raise_file_limit(min(calls_most, _OF_ONE_CERTIFICATE * tls.trusted_pem.count(_BEGIN)) + _SPARE_CALLS)
         keep_memory()
         self._server = grpc.aio.server(
             maximum_concurrent_rpcs=calls_most + _SPARE_CALLS,
